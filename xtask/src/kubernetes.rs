@@ -1,0 +1,138 @@
+//! The testbed: a real Kubernetes of one pinned version, built from source and run on this machine.
+//!
+//! Enters a subcommand; leaves a running (or removed) testbed and a kubeconfig. The rooms below are, in
+//! the order of a start: `requirements` and `build` (what must exist), `layout` and `state` (where things
+//! lie), `certs`, `kubeconfig` and `plan` (what will run), `cgroup`, `network`, `inside` and `supervisor`
+//! (the box and the processes in it), `up`, `down`, `status` (the commands), `images`, `smoke` and
+//! `real_tests` (using it).
+
+mod build;
+mod certs;
+mod cgroup;
+mod down;
+mod images;
+mod inside;
+mod kubeconfig;
+mod kubectl;
+mod layout;
+mod logs;
+mod network;
+mod plan;
+mod process;
+mod real_tests;
+mod requirements;
+mod smoke;
+mod state;
+mod status;
+mod supervisor;
+mod up;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Args as ClapArgs, Subcommand};
+
+/// The one version that everything here is built from; `xtask/testbed/go.mod` pins the same.
+pub(crate) const VERSION: &str = "1.37.1";
+
+#[derive(ClapArgs)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(ClapArgs)]
+struct Name {
+    /// Which testbed, when several stand side by side
+    #[arg(long, default_value = "default", value_parser = layout::parse_name)]
+    name: String,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Build what is missing, start a testbed and wait until it is ready
+    Up {
+        #[command(flatten)]
+        name: Name,
+        /// Only etcd, the API server, the controllers and the scheduler: no node, no root
+        #[arg(long)]
+        control_plane: bool,
+        /// Write a copy of the kubeconfig to this file as well
+        #[arg(long, value_name = "FILE")]
+        kubeconfig: Option<PathBuf>,
+    },
+    /// End a testbed and remove everything it left on this machine
+    Down {
+        #[arg(long, default_value = "default", value_parser = layout::parse_name, conflicts_with = "all")]
+        name: String,
+        /// End every testbed of this user
+        #[arg(long)]
+        all: bool,
+    },
+    /// List the testbeds and what runs in them
+    Status,
+    /// Build the Kubernetes programs that are missing, and start nothing
+    Build,
+    /// Load docker-archive files into a testbed's node
+    LoadImage {
+        #[command(flatten)]
+        name: Name,
+        #[arg(required = true, value_name = "FILE")]
+        files: Vec<PathBuf>,
+    },
+    /// Pack one static binary into a docker-archive
+    Image(images::Args),
+    /// Run a command inside a testbed's network, with KUBECONFIG set
+    Exec {
+        #[command(flatten)]
+        name: Name,
+        #[arg(last = true, required = true, value_name = "COMMAND")]
+        command: Vec<String>,
+    },
+    /// Prove a testbed: a Deployment with a local image, its Service, logs and exec
+    Smoke {
+        #[command(flatten)]
+        name: Name,
+    },
+    /// Run the tests that need a real cluster
+    Test {
+        /// Which testbed; without it `default`, or the cluster of KUBECONFIG when no testbed is up
+        #[arg(long, value_parser = layout::parse_name)]
+        name: Option<String>,
+        /// Passed on to `cargo test`
+        #[arg(last = true, value_name = "CARGO ARGS")]
+        cargo: Vec<String>,
+    },
+    /// Enters the box's cgroups, then becomes `unshare`
+    #[command(name = "__box", hide = true)]
+    EnterBox { run: PathBuf },
+    /// Process 1 of the box
+    #[command(name = "__init", hide = true)]
+    Init { run: PathBuf },
+    /// Starts the components of a plan and keeps them running
+    #[command(name = "__supervise", hide = true)]
+    Supervise { run: PathBuf },
+    /// Prints the body of an HTTP GET, from whatever network it is started in
+    #[command(name = "__http-get", hide = true)]
+    HttpGet { address: std::net::SocketAddr },
+}
+
+pub(crate) fn run(args: Args) -> Result<ExitCode> {
+    match args.command {
+        Command::Up { name, control_plane, kubeconfig } => up::up(&name.name, control_plane, kubeconfig)?,
+        Command::Down { name, all } => down::run(&name, all)?,
+        Command::Status => status::print()?,
+        Command::Build => build::ensure(&build::ALL).map(drop)?,
+        Command::LoadImage { name, files } => images::load(&name.name, &files)?,
+        Command::Image(args) => images::pack(&args)?,
+        Command::Exec { name, command } => return inside::exec(&name.name, &command),
+        Command::Smoke { name } => smoke::run(&name.name)?,
+        Command::Test { name, cargo } => real_tests::run(name.as_deref(), &cargo)?,
+        Command::EnterBox { run } => inside::enter(&run)?,
+        Command::Init { run } => inside::init(&run)?,
+        Command::Supervise { run } => supervisor::run(&run)?,
+        Command::HttpGet { address } => smoke::http_get(address)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}

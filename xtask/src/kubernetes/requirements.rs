@@ -1,0 +1,117 @@
+//! What the machine must bring: programs, plugins and root. Checked before anything is started.
+//!
+//! Enters what is about to be done; leaves nothing, or one error that names all that is missing.
+
+use std::env;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, bail};
+
+/// Where distributions put the CNI plugins: Debian and Fedora first, the upstream default last.
+const CNI_DIRECTORIES: [&str; 3] = ["/usr/lib/cni", "/usr/libexec/cni", "/opt/cni/bin"];
+const CNI_PLUGINS: [&str; 4] = ["bridge", "host-local", "loopback", "portmap"];
+
+/// A program that the node needs, and the Debian package that has it.
+const NODE_PROGRAMS: [(&str, &str); 11] = [
+    ("containerd", "containerd"),
+    ("ctr", "containerd"),
+    ("runc", "runc"),
+    ("iptables", "iptables"),
+    ("iptables-save", "iptables"),
+    ("conntrack", "conntrack"),
+    ("ip", "iproute2"),
+    ("unshare", "util-linux"),
+    ("nsenter", "util-linux"),
+    ("mount", "mount"),
+    ("umount", "mount"),
+];
+
+/// Go, for building the programs.
+pub(super) fn go() -> Result<()> {
+    if find("go").is_none() {
+        bail!(
+            "Go is needed to build Kubernetes and is not on PATH: install Go 1.26 or later \
+             (https://go.dev/doc/install; Debian: golang-go from backports)"
+        );
+    }
+    Ok(())
+}
+
+/// What `up --control-plane` needs beside the programs.
+pub(super) fn control_plane() -> Result<()> {
+    if find("setpriv").is_none() {
+        bail!("setpriv is missing; on Debian: apt-get install util-linux");
+    }
+    Ok(())
+}
+
+/// What `up` with a node needs beside the programs.
+pub(super) fn node() -> Result<()> {
+    let missing =
+        missing_packages(&|program| find(program).is_some(), cni_directory().is_some(), busybox().is_some());
+    let root = rustix::process::geteuid().is_root();
+    let mut problems = Vec::new();
+    if !missing.is_empty() {
+        problems.push(format!("missing on this machine; on Debian: apt-get install {}", missing.join(" ")));
+    }
+    if !root {
+        problems
+            .push("a node needs root: run as root, or use `up --control-plane`, which needs none".to_owned());
+    }
+    if !problems.is_empty() {
+        bail!("{}", problems.join("\n"));
+    }
+    Ok(())
+}
+
+fn missing_packages(has: &dyn Fn(&str) -> bool, has_cni: bool, has_busybox: bool) -> Vec<&'static str> {
+    let mut packages: Vec<&str> =
+        NODE_PROGRAMS.iter().filter(|(program, _)| !has(program)).map(|(_, package)| *package).collect();
+    if !has_cni {
+        packages.push("containernetworking-plugins");
+    }
+    if !has_busybox {
+        packages.push("busybox-static");
+    }
+    packages.sort_unstable();
+    packages.dedup();
+    packages
+}
+
+/// The directory that holds every CNI plugin the testbed uses.
+pub(super) fn cni_directory() -> Option<&'static Path> {
+    CNI_DIRECTORIES
+        .iter()
+        .map(Path::new)
+        .find(|directory| CNI_PLUGINS.iter().all(|plugin| directory.join(plugin).is_file()))
+}
+
+/// A statically linked busybox, the content of the images that every node starts with.
+pub(super) fn busybox() -> Option<PathBuf> {
+    find("busybox").filter(|path| fs_err::read(path).is_ok_and(|elf| super::images::is_static(&elf)))
+}
+
+/// Looks a program up on PATH, and where Debian keeps root's programs when PATH lacks that.
+pub(super) fn find(program: &str) -> Option<PathBuf> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    env::split_paths(&path)
+        .chain(["/usr/sbin", "/sbin"].map(PathBuf::from))
+        .map(|directory| directory.join(program))
+        .find(|candidate| candidate.is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_missing_package_is_named_once() {
+        let has = |program: &str| !matches!(program, "containerd" | "ctr" | "runc");
+        assert_eq!(missing_packages(&has, true, true), ["containerd", "runc"]);
+        assert_eq!(
+            missing_packages(&|_| true, false, false),
+            ["busybox-static", "containernetworking-plugins"]
+        );
+        assert_eq!(missing_packages(&|_| true, true, true), [""; 0]);
+    }
+}

@@ -1,0 +1,35 @@
+//! The project's own chores, run as `cargo xtask …`.
+//!
+//! Enters a command line; leaves an exit code. Each chore is a module; this file only parses and reports.
+
+mod kubernetes;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+#[derive(Parser)]
+#[command(name = "cargo xtask", about, disable_version_flag = true)]
+struct Args {
+    #[command(subcommand)]
+    chore: Chore,
+}
+
+#[derive(Subcommand)]
+enum Chore {
+    /// A real Kubernetes on this machine, to be judged by
+    Kubernetes(kubernetes::Args),
+}
+
+fn main() -> ExitCode {
+    let outcome = match Args::parse().chore {
+        Chore::Kubernetes(args) => kubernetes::run(args),
+    };
+    match outcome {
+        Ok(code) => code,
+        Err(error) => {
+            anstream::eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! How two writers of one object get along: server-side apply, ownership of fields, strategic
+//! merge patch.
+//!
+//! Objects and a [`TypeRef`](crate::schema::TypeRef) go in, merged objects come out; who owns
+//! which field travels in `metadata.managedFields`, written as the real server writes it. Nothing
+//! here knows the clock, the store or HTTP: times are parameters and errors carry only text.
+
+mod apply;
+mod combine;
+mod compare;
+mod conflict;
+mod field_set;
+mod fields_v1;
+mod index;
+mod last_applied;
+mod managed;
+mod path;
+mod reconcile;
+mod remove;
+mod typed;
+mod update;
+mod value;
+
+pub use apply::{ApplyError, ApplyOptions, apply};
+pub use conflict::{Conflict, ConflictCause, Conflicts};
+pub use field_set::FieldSet;
+pub use fields_v1::FieldsError;
+pub use managed::ManagedFieldsError;
+pub use path::{Path, PathElement};
+pub use typed::fields_of;
+pub use update::{UpdateOptions, keep_times, track_update};
+
+#[cfg(test)]
+mod tests;

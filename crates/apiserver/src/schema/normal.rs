@@ -1,0 +1,119 @@
+//! The form in which a built-in object is stored: what remains after the real server has read it
+//! into a Go struct and written it out again.
+//!
+//! Absent structs appear, nulls and empty lists disappear, quantities and times take their
+//! canonical form. Custom objects are never touched by this: they stay as their author wrote them.
+
+use serde_json::{Map, Value};
+
+use super::{
+    Additional, TypeRef,
+    node::{Kind, Node, NodeId, Types},
+    quantity,
+    zero::zero_field,
+};
+
+const QUANTITY: &str = "io.k8s.apimachinery.pkg.api.resource.Quantity";
+const TIME: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Time";
+const MICRO_TIME: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime";
+
+impl TypeRef {
+    /// Brings a built-in object into its stored form. Unknown fields stay; see
+    /// [`TypeRef::prune`](TypeRef::prune) for those. Values of the wrong type stay as they are.
+    pub fn normalize(&self, object: &mut Value) {
+        value(self.types(), self.id(), object);
+    }
+}
+
+fn value(types: &Types, id: NodeId, at: &mut Value) {
+    let node = types.get(id);
+    match at {
+        Value::Object(object) if node.kind == Some(Kind::Object) => struct_or_map(types, node, object),
+        Value::Array(items) => {
+            if let Some(child) = node.items {
+                for item in items {
+                    zero_for_null(types, child, item);
+                    value(types, child, item);
+                }
+            }
+        }
+        _ => scalar(node, at),
+    }
+}
+
+fn struct_or_map(types: &Types, node: &Node, object: &mut Map<String, Value>) {
+    if let Additional::Schema(element) = node.additional {
+        for item in object.values_mut() {
+            zero_for_null(types, element, item);
+            value(types, element, item);
+        }
+        return;
+    }
+    object.retain(|name, value| {
+        let known = node.properties.contains_key(name);
+        !known || !(value.is_null() || (is_empty(types, node, name, value)))
+    });
+    for (name, child) in &node.properties {
+        if !object.contains_key(name)
+            && let Some(zero) = zero_field(types, node, name, *child, 0)
+        {
+            object.insert(name.clone(), zero);
+        }
+        if let Some(at) = object.get_mut(name) {
+            value(types, *child, at);
+        }
+    }
+}
+
+/// Whether `omitempty` drops the field: an empty list or map in a field that may be absent.
+fn is_empty(types: &Types, node: &Node, name: &str, value: &Value) -> bool {
+    if node.required.iter().any(|required| required == name) {
+        return false;
+    }
+    let Some(child) = node.properties.get(name).map(|id| types.get(*id)) else {
+        return false;
+    };
+    match value {
+        Value::Array(items) => items.is_empty() && child.kind == Some(Kind::Array),
+        Value::Object(object) => object.is_empty() && matches!(child.additional, Additional::Schema(_)),
+        _ => false,
+    }
+}
+
+/// A null among the items of a list or map is the zero value of their type.
+fn zero_for_null(types: &Types, id: NodeId, at: &mut Value) {
+    if !at.is_null() {
+        return;
+    }
+    let node = types.get(id);
+    *at = match node.kind {
+        Some(Kind::Object) if !node.properties.is_empty() => Value::Object(Map::new()),
+        Some(Kind::String) if node.format.is_none() => Value::String(String::new()),
+        Some(Kind::Integer | Kind::Number) => 0.into(),
+        Some(Kind::Boolean) => false.into(),
+        _ => return,
+    };
+}
+
+fn scalar(node: &Node, at: &mut Value) {
+    match node.name.as_deref() {
+        Some(QUANTITY) => {
+            let text = match &*at {
+                Value::String(text) => text.clone(),
+                Value::Number(number) => number.to_string(),
+                _ => return,
+            };
+            if let Some(canonical) = quantity::canonical(&text) {
+                *at = Value::String(canonical);
+            }
+        }
+        Some(name @ (TIME | MICRO_TIME)) => {
+            let Some(time) = at.as_str().and_then(|text| text.parse::<jiff::Timestamp>().ok()) else {
+                return;
+            };
+            let format = if name == TIME { "%Y-%m-%dT%H:%M:%SZ" } else { "%Y-%m-%dT%H:%M:%S.%6fZ" };
+            *at = Value::String(time.strftime(format).to_string());
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,220 @@
+//! Children: what an object's controller wants to exist, and how that becomes so with as few requests as can be.
+//!
+//! A pure function builds [`Children`]; [`Context::apply`](crate::Context::apply) makes them real and returns
+//! [`Applied`]. In between stands [`held`]: no request is sent for a child that already is what is wanted.
+
+use std::{any::Any, collections::BTreeMap, fmt, future::Future, pin::Pin, sync::Arc};
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use serde_json::Value;
+
+use crate::{
+    context::Shared,
+    error::{Error, Result},
+    object::{Kind, Object, ObjectKey},
+};
+
+mod child;
+mod fields;
+mod held;
+mod intent;
+mod quantity;
+
+pub(crate) use child::{OwnedKind, TypedOwnedKind};
+pub(crate) use fields::FieldSet;
+
+type AnyObject = Arc<dyn Any + Send + Sync>;
+type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// A set of objects of any kinds that one owner wants to exist.
+///
+/// ```
+/// use windlass::{Children, k8s_openapi::api::{apps::v1::Deployment, core::v1::Service}};
+///
+/// # let (deployment, service) = (Deployment::default(), Service::default());
+/// let children = Children::new().with(deployment).with(service);
+/// ```
+#[derive(Default)]
+pub struct Children {
+    children: Vec<Box<dyn AnyChild>>,
+    keep: bool,
+}
+
+impl fmt::Debug for Children {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list()
+            .entries(self.children.iter().map(|child| format!("{} {}", child.kind(), child.key())))
+            .finish()
+    }
+}
+
+impl Children {
+    /// No children yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a child. It needs a name; its namespace is the owner's unless it has one.
+    pub fn with<K: Object>(mut self, child: K) -> Self {
+        self.push(child);
+        self
+    }
+
+    /// Adds a child if there is one.
+    pub fn with_some<K: Object>(self, child: Option<K>) -> Self {
+        match child {
+            Some(child) => self.with(child),
+            None => self,
+        }
+    }
+
+    /// Adds several children of one kind.
+    pub fn with_all<K: Object>(mut self, children: impl IntoIterator<Item = K>) -> Self {
+        for child in children {
+            self.push(child);
+        }
+        self
+    }
+
+    /// Adds a child in place.
+    pub fn push<K: Object>(&mut self, child: K) {
+        self.children.push(Box::new(child::Child::new(child)));
+    }
+
+    /// Leaves children that are no longer wanted alone. Without this call they are deleted.
+    pub fn without_pruning(mut self) -> Self {
+        self.keep = true;
+        self
+    }
+
+    /// How many children there are.
+    pub fn len(&self) -> usize {
+        self.children.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.children.is_empty()
+    }
+
+    /// The intended objects of one kind, for tests of a pure build function.
+    pub fn of<K: Object>(&self) -> Vec<&K> {
+        self.children.iter().filter_map(|child| child.object().downcast_ref()).collect()
+    }
+}
+
+/// The children as the API server has them after an apply.
+#[derive(Clone, Default)]
+pub struct Applied {
+    objects: BTreeMap<(Kind, ObjectKey), AnyObject>,
+    written: usize,
+    pruned: usize,
+}
+
+impl fmt::Debug for Applied {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Applied")
+            .field("objects", &self.objects.keys())
+            .field("written", &self.written)
+            .field("pruned", &self.pruned)
+            .finish()
+    }
+}
+
+impl Applied {
+    /// The live child of that kind and name; the first one, should several namespaces have it.
+    pub fn get<K: Object>(&self, name: &str) -> Option<Arc<K>> {
+        let kind = Kind::of::<K>();
+        self.objects
+            .iter()
+            .find(|((of, key), _)| *of == kind && key.name() == name)
+            .and_then(|(_, object)| object.clone().downcast().ok())
+    }
+
+    /// The live children of that kind, ordered by key.
+    pub fn all<K: Object>(&self) -> Vec<Arc<K>> {
+        let kind = Kind::of::<K>();
+        self.objects
+            .iter()
+            .filter(|((of, _), _)| *of == kind)
+            .filter_map(|(_, object)| object.clone().downcast().ok())
+            .collect()
+    }
+
+    /// How many children needed a request.
+    pub fn written(&self) -> usize {
+        self.written
+    }
+
+    /// How many children were deleted because they are no longer wanted.
+    pub fn pruned(&self) -> usize {
+        self.pruned
+    }
+
+    /// An `Applied` that holds this object, for tests of a pure status function.
+    pub fn with<K: Object>(mut self, object: K) -> Self {
+        self.objects.insert((Kind::of::<K>(), ObjectKey::of(&object)), Arc::new(object));
+        self
+    }
+}
+
+/// The owner on whose behalf children are applied.
+pub(crate) struct Owner {
+    pub(crate) kind: Kind,
+    pub(crate) key: ObjectKey,
+    pub(crate) reference: OwnerReference,
+}
+
+impl Owner {
+    fn describe(&self) -> String {
+        format!("{} {}", self.kind, self.key)
+    }
+}
+
+/// A child whose type is known only to itself.
+trait AnyChild: Send + Sync {
+    fn kind(&self) -> &Kind;
+    fn key(&self) -> &ObjectKey;
+    fn object(&self) -> &dyn Any;
+    /// The key that the child will have under this owner.
+    fn key_under(&self, owner: &Owner) -> Result<ObjectKey>;
+    /// Makes the child real. Returns it, and whether that took a request.
+    fn apply<'a>(&'a self, shared: &'a Shared, owner: &'a Owner) -> BoxFuture<'a, Result<(AnyObject, bool)>>;
+}
+
+/// Applies the children in order, then deletes those of the owned kinds that are no longer wanted.
+pub(crate) async fn apply(shared: &Shared, owner: &Owner, children: Children) -> Result<Applied> {
+    let mut applied = Applied::default();
+    let mut wanted = Vec::with_capacity(children.len());
+    for child in &children.children {
+        let key = child.key_under(owner)?;
+        if wanted.contains(&(child.kind().clone(), key.clone())) {
+            let (kind, reason) = (child.kind().clone(), "it is listed twice among the children");
+            return Err(Error::InvalidChild { kind, key, reason });
+        }
+        wanted.push((child.kind().clone(), key));
+    }
+    for (child, id) in children.children.iter().zip(&wanted) {
+        let (object, written) = child.apply(shared, owner).await?;
+        applied.written += usize::from(written);
+        applied.objects.insert(id.clone(), object);
+    }
+    if !children.keep {
+        for kind in &shared.owned {
+            applied.pruned += kind.prune(shared, owner, &wanted).await?;
+        }
+    }
+    Ok(applied)
+}
+
+/// Removes nulls: in an apply a null is a value of its own, and no typed intent means that.
+fn strip_nulls(value: &mut Value) {
+    match value {
+        Value::Object(map) => {
+            map.retain(|_, v| !v.is_null());
+            map.values_mut().for_each(strip_nulls);
+        }
+        Value::Array(items) => items.iter_mut().for_each(strip_nulls),
+        _ => {}
+    }
+}

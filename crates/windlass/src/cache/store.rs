@@ -1,0 +1,300 @@
+//! The objects of one kind and scope: the rules by which watch events and own writes meet.
+//!
+//! Enters: objects from the watch (one list, then events) and objects that our own writes returned. Leaves: a
+//! [`Change`] for whatever became news. Nothing here waits or sends.
+//!
+//! # Guarantees
+//!
+//! - An object is never replaced by an older one, whichever way that one arrives.
+//! - An own write that the watch has already passed is not put back: what the watch said since then stands.
+//! - A deletion of one uid never removes a newer object of the same name.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    sync::Arc,
+};
+
+use crate::{
+    apply::FieldSet,
+    object::{Object, ObjectKey, uid, version},
+    owner,
+};
+
+/// What happened to one object, as far as this process can know.
+#[derive(Clone, Debug)]
+pub struct Change<K> {
+    /// The object's key.
+    pub key: ObjectKey,
+    /// What was known before; `None` if the object is new.
+    pub old: Option<Arc<K>>,
+    /// What is known now; `None` if the object is gone.
+    pub new: Option<Arc<K>>,
+    /// Whether this is part of the list at startup rather than a live event.
+    pub initial: bool,
+}
+
+#[derive(Debug)]
+pub(crate) struct Entry<K> {
+    pub(crate) object: Arc<K>,
+    /// The fields that our field manager owns; `None` if it owns none.
+    pub(crate) fields: Option<Arc<FieldSet>>,
+    version: u64,
+    /// Put here by an own write that the watch has not delivered yet.
+    unconfirmed: bool,
+}
+
+/// Derives index values from an object.
+pub(crate) type IndexFn<K> = Arc<dyn Fn(&K) -> Vec<String> + Send + Sync>;
+
+pub(crate) struct Objects<K> {
+    field_manager: Arc<str>,
+    entries: BTreeMap<ObjectKey, Entry<K>>,
+    by_owner: BTreeMap<String, BTreeSet<ObjectKey>>,
+    indexes: BTreeMap<String, Index<K>>,
+    /// Field sets are few and alike: one allocation serves all children of one shape.
+    field_sets: BTreeSet<Arc<FieldSet>>,
+    /// Everything up to this version has been delivered by the watch.
+    watched: u64,
+    /// Uids that we deleted and the watch may still show, with the list during which that happened.
+    tombstones: BTreeMap<String, u64>,
+    /// Set while a list is under way.
+    listing: Option<Vec<K>>,
+    lists: u64,
+}
+
+struct Index<K> {
+    values: IndexFn<K>,
+    keys: BTreeMap<String, BTreeSet<ObjectKey>>,
+}
+
+impl<K> fmt::Debug for Objects<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Objects").field("keys", &self.entries.keys()).field("watched", &self.watched).finish()
+    }
+}
+
+impl<K: Object> Objects<K> {
+    pub(crate) fn new(field_manager: Arc<str>) -> Self {
+        Self {
+            field_manager,
+            entries: BTreeMap::new(),
+            by_owner: BTreeMap::new(),
+            indexes: BTreeMap::new(),
+            field_sets: BTreeSet::new(),
+            watched: 0,
+            tombstones: BTreeMap::new(),
+            listing: None,
+            lists: 0,
+        }
+    }
+
+    pub(crate) fn add_index(&mut self, name: &str, values: IndexFn<K>) {
+        let mut keys: BTreeMap<String, BTreeSet<ObjectKey>> = BTreeMap::new();
+        for (key, entry) in &self.entries {
+            for value in values(&entry.object) {
+                keys.entry(value).or_default().insert(key.clone());
+            }
+        }
+        self.indexes.insert(name.to_owned(), Index { values, keys });
+    }
+
+    pub(crate) fn get(&self, key: &ObjectKey) -> Option<&Entry<K>> {
+        self.entries.get(key)
+    }
+
+    pub(crate) fn list(&self, namespace: Option<&str>) -> Vec<Arc<K>> {
+        self.entries
+            .iter()
+            .filter(|(key, _)| namespace.is_none() || key.namespace() == namespace)
+            .map(|(_, entry)| entry.object.clone())
+            .collect()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// The objects whose controller owner has this uid.
+    pub(crate) fn owned_by(&self, owner_uid: &str) -> Vec<Arc<K>> {
+        self.objects(self.by_owner.get(owner_uid))
+    }
+
+    /// The objects with this index value; `None` if there is no such index.
+    pub(crate) fn indexed(&self, index: &str, value: &str) -> Option<Vec<Arc<K>>> {
+        Some(self.objects(self.indexes.get(index)?.keys.get(value)))
+    }
+
+    fn objects(&self, keys: Option<&BTreeSet<ObjectKey>>) -> Vec<Arc<K>> {
+        keys.into_iter()
+            .flatten()
+            .filter_map(|key| self.entries.get(key))
+            .map(|entry| entry.object.clone())
+            .collect()
+    }
+
+    /// The watch delivered an addition or a modification.
+    pub(crate) fn watch_applied(&mut self, object: K) -> Option<Change<K>> {
+        self.watched = self.watched.max(version(&object));
+        self.put(object, false)
+    }
+
+    /// The watch delivered a deletion.
+    pub(crate) fn watch_deleted(&mut self, object: &K) -> Option<Change<K>> {
+        let key = ObjectKey::of(object);
+        let deleted_at = version(object);
+        self.watched = self.watched.max(deleted_at);
+        self.tombstones.remove(uid(object));
+        let entry = self.entries.get(&key)?;
+        // A newer object of the same name, which an own write put here.
+        if entry.version > deleted_at && uid(&*entry.object) != uid(object) {
+            return None;
+        }
+        self.remove(&key)
+    }
+
+    /// A list begins: what it does not hold will be gone when it ends.
+    pub(crate) fn list_started(&mut self) {
+        self.lists += 1;
+        self.listing = Some(Vec::new());
+    }
+
+    pub(crate) fn listed(&mut self, object: K) {
+        self.listing.get_or_insert_default().push(object);
+    }
+
+    /// The list is complete. Returns what changed, and the own writes newer than anything listed: the list alone
+    /// cannot tell whether those are gone or younger than the list.
+    pub(crate) fn list_finished(&mut self, initial: bool) -> (Vec<Change<K>>, Vec<(ObjectKey, u64)>) {
+        let listed = self.listing.take().unwrap_or_default();
+        let newest = listed.iter().map(version).max().unwrap_or(0);
+        let keys: BTreeSet<ObjectKey> = listed.iter().map(ObjectKey::of).collect();
+        self.watched = self.watched.max(newest);
+        let mut changes: Vec<_> = listed.into_iter().filter_map(|object| self.put(object, initial)).collect();
+        let mut doubtful = Vec::new();
+        let mut gone = Vec::new();
+        for (key, entry) in &self.entries {
+            if !keys.contains(key) {
+                if entry.unconfirmed && entry.version > newest {
+                    doubtful.push((key.clone(), entry.version));
+                } else {
+                    gone.push(key.clone());
+                }
+            }
+        }
+        changes.extend(gone.iter().filter_map(|key| self.remove(key)));
+        // What was deleted before this list began is not in it, and no event will speak of it again.
+        let current = self.lists;
+        self.tombstones.retain(|_, list| *list >= current);
+        (changes, doubtful)
+    }
+
+    /// An own write returned `object`.
+    pub(crate) fn written(&mut self, object: K) -> Option<Change<K>> {
+        // The watch has passed this version: what it delivered is at least as new, even if that was a deletion.
+        if version(&object) <= self.watched {
+            return None;
+        }
+        let key = ObjectKey::of(&object);
+        let change = self.put(object, false)?;
+        if let Some(entry) = self.entries.get_mut(&key) {
+            entry.unconfirmed = true;
+        }
+        Some(change)
+    }
+
+    /// An own request removed the object with this uid.
+    pub(crate) fn deleted(&mut self, key: &ObjectKey, deleted_uid: &str) -> Option<Change<K>> {
+        if uid(&*self.entries.get(key)?.object) != deleted_uid {
+            return None;
+        }
+        self.tombstones.insert(deleted_uid.to_owned(), self.lists);
+        self.remove(key)
+    }
+
+    /// A doubtful own write proved to be gone.
+    pub(crate) fn absent(&mut self, key: &ObjectKey, seen: u64) -> Option<Change<K>> {
+        if self.entries.get(key)?.version != seen {
+            return None;
+        }
+        self.remove(key)
+    }
+
+    fn put(&mut self, mut object: K, initial: bool) -> Option<Change<K>> {
+        if self.tombstones.contains_key(uid(&object)) {
+            return None;
+        }
+        let key = ObjectKey::of(&object);
+        let version = version(&object);
+        if let Some(entry) = self.entries.get_mut(&key)
+            && version != 0
+            && version <= entry.version
+        {
+            if version == entry.version {
+                entry.unconfirmed = false;
+            }
+            return None;
+        }
+        let fields = self.intern(FieldSet::take(object.meta_mut(), &self.field_manager));
+        let object = Arc::new(object);
+        let old = self.unlink(&key);
+        self.link(&key, &object);
+        self.entries
+            .insert(key.clone(), Entry { object: object.clone(), fields, version, unconfirmed: false });
+        Some(Change { key, old, new: Some(object), initial })
+    }
+
+    fn remove(&mut self, key: &ObjectKey) -> Option<Change<K>> {
+        let old = self.unlink(key)?;
+        Some(Change { key: key.clone(), old: Some(old), new: None, initial: false })
+    }
+
+    /// Enters `object` into the indexes.
+    fn link(&mut self, key: &ObjectKey, object: &K) {
+        if let Some(owner) = owner::controller_of(object.meta()) {
+            self.by_owner.entry(owner.uid.clone()).or_default().insert(key.clone());
+        }
+        for index in self.indexes.values_mut() {
+            for value in (index.values)(object) {
+                index.keys.entry(value).or_default().insert(key.clone());
+            }
+        }
+    }
+
+    /// Takes an entry out of the store and the indexes.
+    fn unlink(&mut self, key: &ObjectKey) -> Option<Arc<K>> {
+        let entry = self.entries.remove(key)?;
+        if let Some(owner) = owner::controller_of(entry.object.meta()) {
+            drop_from(&mut self.by_owner, &owner.uid, key);
+        }
+        for index in self.indexes.values_mut() {
+            for value in (index.values)(&entry.object) {
+                drop_from(&mut index.keys, &value, key);
+            }
+        }
+        Some(entry.object)
+    }
+
+    fn intern(&mut self, fields: Option<FieldSet>) -> Option<Arc<FieldSet>> {
+        let fields = fields?;
+        if let Some(known) = self.field_sets.get(&fields) {
+            return Some(known.clone());
+        }
+        // Sets that no object uses any more are forgotten when new ones come.
+        if self.field_sets.len() >= 1024 {
+            self.field_sets.retain(|set| Arc::strong_count(set) > 1);
+        }
+        let fields = Arc::new(fields);
+        self.field_sets.insert(fields.clone());
+        Some(fields)
+    }
+}
+
+fn drop_from(index: &mut BTreeMap<String, BTreeSet<ObjectKey>>, value: &str, key: &ObjectKey) {
+    if let Some(keys) = index.get_mut(value) {
+        keys.remove(key);
+        if keys.is_empty() {
+            index.remove(value);
+        }
+    }
+}

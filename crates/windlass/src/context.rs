@@ -1,0 +1,211 @@
+//! What a reconciler works with: cached reads, and writes that enter the cache at once.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use kube::{
+    Client,
+    api::{DeleteParams, Preconditions, PropagationPolicy},
+};
+
+use crate::{
+    apply::{self, Applied, Children, OwnedKind, Owner},
+    cache::{Origin, Reader, Store},
+    clock::Clock,
+    error::{Error, Result},
+    events::Recorder,
+    object::{Kind, Object, ObjectKey, uid},
+    owner, request,
+};
+
+mod finalize;
+mod status;
+mod write;
+
+pub use finalize::Finalization;
+
+/// The part of a context that all runs of a controller share.
+pub(crate) struct Shared {
+    pub(crate) controller: Arc<str>,
+    pub(crate) field_manager: Arc<str>,
+    pub(crate) client: Client,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) reader: Reader,
+    pub(crate) recorder: Recorder,
+    pub(crate) owned: Vec<Arc<dyn OwnedKind>>,
+}
+
+/// Who is told about an own write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Trigger {
+    /// Every controller, the writing run included.
+    Everyone,
+    /// Every run but the one that wrote.
+    Others,
+}
+
+impl Shared {
+    pub(crate) fn owns(&self, kind: &Kind) -> bool {
+        self.owned.iter().any(|owned| owned.kind() == kind)
+    }
+
+    /// Enters what a write returned into the cache.
+    pub(crate) fn written<K: Object>(
+        &self,
+        store: &Store<K>,
+        object: K,
+        run: &ObjectKey,
+        trigger: Trigger,
+    ) -> Arc<K> {
+        let origin = Origin { controller: self.controller.clone(), key: run.clone() };
+        store.written(object, (trigger == Trigger::Others).then_some(&origin))
+    }
+
+    /// Deletes an object of a kind that is not cached.
+    pub(crate) async fn delete_uncached<K: Object>(&self, object: &K) -> Result<()> {
+        let deleted =
+            request::delete::<K>(&self.client, &ObjectKey::of(object), &delete_params(object)).await;
+        match deleted {
+            Err(error) if !error.is_conflict() => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    /// Deletes an object, and only the one with this uid.
+    pub(crate) async fn delete<K: Object>(&self, store: &Store<K>, object: &K) -> Result<()> {
+        let key = ObjectKey::of(object);
+        match request::delete::<K>(&self.client, &key, &delete_params(object)).await {
+            Ok(request::Deleted::Object(left)) => {
+                store.written(left, None);
+                Ok(())
+            }
+            Ok(request::Deleted::Gone) => {
+                store.deleted(&key, uid(object));
+                Ok(())
+            }
+            // Another object has the name now; the one that was meant is gone.
+            Err(error) if error.is_conflict() => {
+                store.deleted(&key, uid(object));
+                Ok(())
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+fn delete_params<K: Object>(object: &K) -> DeleteParams {
+    DeleteParams {
+        preconditions: Some(Preconditions { uid: object.meta().uid.clone(), resource_version: None }),
+        propagation_policy: Some(PropagationPolicy::Background),
+        ..DeleteParams::default()
+    }
+}
+
+/// One run of a reconciler: the object's key, the cache, and the way to write.
+///
+/// Reads come from the cache and never make a request. Writes return the object as the API server has it, which
+/// is in the cache by then: the next run cannot miss it.
+pub struct Context<R> {
+    shared: Arc<Shared>,
+    key: ObjectKey,
+    object: Option<Arc<R>>,
+}
+
+impl<R> fmt::Debug for Context<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Context")
+            .field("controller", &self.shared.controller)
+            .field("key", &self.key)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<R: Object> Context<R> {
+    pub(crate) fn new(shared: Arc<Shared>, key: ObjectKey, object: Option<Arc<R>>) -> Self {
+        Self { shared, key, object }
+    }
+
+    /// The key of this run.
+    pub fn key(&self) -> &ObjectKey {
+        &self.key
+    }
+
+    /// The name of the controller.
+    pub fn controller(&self) -> &str {
+        &self.shared.controller
+    }
+
+    /// The client, for requests that the context does not offer. What they write enters the cache through the
+    /// watch only.
+    pub fn client(&self) -> &Client {
+        &self.shared.client
+    }
+
+    /// The field manager under which this operator writes.
+    pub fn field_manager(&self) -> &str {
+        &self.shared.field_manager
+    }
+
+    /// The operator's clock. Use it for every timestamp, so that tests can set the time.
+    pub fn now(&self) -> Timestamp {
+        self.shared.clock.now()
+    }
+
+    /// How long ago `then` was by the operator's clock; zero if it is in the future.
+    pub fn since(&self, then: Timestamp) -> Duration {
+        Duration::try_from(self.now().duration_since(then)).unwrap_or_default()
+    }
+
+    /// The cached objects of every kind that this controller watches.
+    pub fn cache(&self) -> &Reader {
+        &self.shared.reader
+    }
+
+    /// The cached object of that name, or `None`. The kind must be watched by this controller.
+    pub fn get<K: Object>(&self, namespace: Option<&str>, name: &str) -> Result<Option<Arc<K>>> {
+        self.shared.reader.get(namespace, name)
+    }
+
+    /// The cached objects of a namespace, or of all with `None`, ordered by key.
+    pub fn list<K: Object>(&self, namespace: Option<&str>) -> Result<Vec<Arc<K>>> {
+        self.shared.reader.list(namespace)
+    }
+
+    /// The cached objects with this value in an index, ordered by key.
+    pub fn indexed<K: Object>(&self, index: &str, value: &str) -> Result<Vec<Arc<K>>> {
+        self.shared.reader.indexed(index, value)
+    }
+
+    /// The cached objects of a kind that the reconciled object controls, ordered by key.
+    pub fn owned<K: Object>(&self) -> Result<Vec<Arc<K>>> {
+        let owner = self.object("read owned objects")?;
+        self.shared.reader.owned_by(uid(&**owner))
+    }
+
+    /// Makes the children real, and deletes those of the owned kinds that are no longer among them.
+    ///
+    /// Each child gets the owner reference and is sent by server-side apply under one field manager; **nothing
+    /// is sent** for a child that already is what is wanted. An object of the same name that this owner does
+    /// not control is an [`Error::NameConflict`] and is not touched.
+    pub async fn apply(&self, children: Children) -> Result<Applied> {
+        let owner = self.owner("apply")?;
+        apply::apply(&self.shared, &owner, children).await
+    }
+
+    /// The reference that makes the reconciled object the controller of a child.
+    pub fn controller_reference(&self) -> Result<OwnerReference> {
+        Ok(self.owner("make an owner reference")?.reference)
+    }
+
+    fn owner(&self, operation: &'static str) -> Result<Owner> {
+        let object = self.object(operation)?;
+        let reference = owner::controller_reference(&**object)
+            .ok_or_else(|| Error::NoObject { operation, key: self.key.clone() })?;
+        Ok(Owner { kind: Kind::of::<R>(), key: self.key.clone(), reference })
+    }
+
+    fn object(&self, operation: &'static str) -> Result<&Arc<R>> {
+        self.object.as_ref().ok_or_else(|| Error::NoObject { operation, key: self.key.clone() })
+    }
+}

@@ -1,0 +1,87 @@
+//! Finalizers: cleaning up outside the cluster before an object may go.
+
+use std::future::Future;
+
+use super::Context;
+use crate::{
+    error::{Error, Result},
+    object::Object,
+};
+
+/// Where the reconciled object is in its life, as far as a finalizer cares.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Finalization {
+    /// The object lives and has the finalizer: go on.
+    Active,
+    /// The object is being deleted and its cleanup is done: nothing more to do.
+    Finished,
+}
+
+impl Finalization {
+    /// Whether the object is on its way out.
+    pub fn is_finished(self) -> bool {
+        self == Self::Finished
+    }
+}
+
+impl<R: Object> Context<R> {
+    /// Guards the reconciled object with a finalizer.
+    ///
+    /// # Guarantees
+    ///
+    /// - The finalizer is on the object before this returns [`Finalization::Active`].
+    /// - `cleanup` runs when the object is being deleted and has the finalizer, again and again until it
+    ///   succeeds; only then is the finalizer removed.
+    /// - `cleanup` may run more than once, also after a success: make it idempotent.
+    ///
+    /// ```no_run
+    /// # use windlass::{Context, k8s_openapi::api::core::v1::ConfigMap};
+    /// # async fn cleanup() -> Result<(), windlass::Error> { Ok(()) }
+    /// # async fn example(ctx: &Context<ConfigMap>) -> Result<(), windlass::Error> {
+    /// if ctx.finalize("example.com/cleanup", cleanup).await?.is_finished() {
+    ///     return Ok(());
+    /// }
+    /// # Ok(()) }
+    /// ```
+    pub async fn finalize<F, Fut, E>(&self, finalizer: &str, cleanup: F) -> Result<Finalization, E>
+    where
+        F: FnOnce() -> Fut,
+        Fut: Future<Output = Result<(), E>>,
+        E: From<Error>,
+    {
+        let object = self.object("finalize")?.clone();
+        let meta = object.meta();
+        let guarded = meta.finalizers.iter().flatten().any(|name| name == finalizer);
+        match (meta.deletion_timestamp.is_some(), guarded) {
+            (false, true) => Ok(Finalization::Active),
+            (false, false) => {
+                self.modify(&*object, |object| {
+                    object.meta_mut().finalizers.get_or_insert_default().push(finalizer.to_owned());
+                })
+                .await?;
+                Ok(Finalization::Active)
+            }
+            (true, false) => Ok(Finalization::Finished),
+            (true, true) => {
+                cleanup().await?;
+                self.release(finalizer).await?;
+                Ok(Finalization::Finished)
+            }
+        }
+    }
+
+    /// Removes a finalizer from the reconciled object.
+    pub async fn release(&self, finalizer: &str) -> Result<()> {
+        let object = self.object("release")?.clone();
+        let released = self
+            .modify(&*object, |object| {
+                object.meta_mut().finalizers.get_or_insert_default().retain(|name| name != finalizer);
+            })
+            .await;
+        match released {
+            Ok(_) => Ok(()),
+            Err(error) if error.is_not_found() => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+}

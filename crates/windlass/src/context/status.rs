@@ -1,0 +1,77 @@
+//! Status: written through its subresource, only on change, and without conflicts.
+
+use std::sync::Arc;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::{api::Patch, core::object::HasStatus};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::{Context, Trigger, write::encode};
+use crate::{
+    error::{Error, Result},
+    merge,
+    object::{Kind, Object, ObjectKey, uid},
+    request,
+};
+
+impl<R: Object> Context<R> {
+    /// Sets the status of the reconciled object, and returns the object as it is then.
+    ///
+    /// Nothing is sent if the cached object has this status already. The difference is sent as a merge patch of
+    /// the status subresource, which cannot conflict with a change of the spec.
+    pub async fn update_status(&self, status: R::Status) -> Result<Arc<R>>
+    where
+        R: HasStatus,
+        R::Status: Serialize,
+    {
+        let object = self.object("update the status")?;
+        self.patch_status(&**object, &status).await
+    }
+
+    /// Sets the status of any object: for kinds without [`HasStatus`], such as the built-in ones, and for
+    /// objects other than the reconciled one.
+    ///
+    /// Compares with the newest cached copy of the object; see [`Context::update_status`].
+    pub async fn patch_status<K: Object>(&self, object: &K, status: &impl Serialize) -> Result<Arc<K>> {
+        let key = ObjectKey::of(object);
+        let cached = self.shared.reader.find::<K>().and_then(|store| store.get(&key));
+        let newest = cached.filter(|cached| uid(&**cached) == uid(object));
+        let newest = newest.unwrap_or_else(|| Arc::new(object.clone()));
+        let old = encode(&*newest, &key)?;
+        let new = serde_json::to_value(status).map_err(|source| Error::Encode {
+            kind: Kind::of::<K>(),
+            key: key.clone(),
+            source,
+        })?;
+        let nothing = json!({});
+        let old = old.get("status").filter(|status| !status.is_null()).unwrap_or(&nothing);
+        let Some(difference) = merge::diff(old, &new) else { return Ok(newest) };
+        self.send_status(&key, newest, difference).await
+    }
+
+    async fn send_status<K: Object>(&self, key: &ObjectKey, old: Arc<K>, status: Value) -> Result<Arc<K>> {
+        let patch = json!({ "metadata": { "uid": old.meta().uid }, "status": status });
+        let (client, params) = (&self.shared.client, self.patch_params());
+        let (operation, patch) = ("update the status of", Patch::Merge(&patch));
+        match request::patch::<K>(client, operation, key, Some("status"), &patch, &params).await {
+            Ok(new) => {
+                // The answer may carry a change of the spec that the watch has yet to deliver, and will then be
+                // ignored as old: only an answer without one may pass silently.
+                let silent = same_but_status(old.meta(), new.meta());
+                Ok(self.enter(new, if silent { Trigger::Others } else { Trigger::Everyone }))
+            }
+            // The object is gone, and nobody is left to report to.
+            Err(error) if error.is_not_found() => Ok(old),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// Whether two copies of an object differ at most in their status.
+fn same_but_status(old: &ObjectMeta, new: &ObjectMeta) -> bool {
+    let comparable =
+        |meta: &ObjectMeta| ObjectMeta { managed_fields: None, resource_version: None, ..meta.clone() };
+    // Without a generation there is no telling whether the spec is the same.
+    old.generation.is_some() && comparable(old) == comparable(new)
+}

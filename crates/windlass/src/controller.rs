@@ -1,0 +1,275 @@
+//! The builder of a controller: what it reconciles, what it owns, what else it listens to.
+//!
+//! Enters: a reconciler and declarations. Leaves: watches, a queue and workers ([`run`]), and the RBAC rules that
+//! the declarations imply.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use futures::{Stream, StreamExt};
+use k8s_openapi::api::rbac::v1::PolicyRule;
+
+use crate::{
+    cache::{IndexFn, Reader},
+    object::{Kind, Object, ObjectKey},
+    owner,
+    predicate::Predicate,
+    queue::{Backoff, Priority},
+    rbac::Access,
+    reconciler::Reconciler,
+};
+
+mod run;
+mod setup;
+
+pub use run::PAUSED;
+pub(crate) use run::{Runnable, Start};
+use setup::{Setup, Source};
+
+/// Which objects of a kind a controller watches, and which updates of them count.
+#[derive(Clone, Debug)]
+pub struct Watch<K> {
+    labels: Option<String>,
+    fields: Option<String>,
+    filter: Option<Predicate<K>>,
+}
+
+impl<K: Object> Default for Watch<K> {
+    fn default() -> Self {
+        Self { labels: None, fields: None, filter: None }
+    }
+}
+
+impl<K: Object> Watch<K> {
+    /// All objects, all updates.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Only objects that match a label selector, such as `app=web,tier!=db`.
+    pub fn labels(mut self, selector: impl Into<String>) -> Self {
+        self.labels = Some(selector.into());
+        self
+    }
+
+    /// Only objects that match a field selector, such as `spec.nodeName=n1`.
+    pub fn fields(mut self, selector: impl Into<String>) -> Self {
+        self.fields = Some(selector.into());
+        self
+    }
+
+    /// Only updates that pass a filter. Several filters must all pass.
+    pub fn filter(mut self, filter: Predicate<K>) -> Self {
+        self.filter = Some(match self.filter {
+            Some(first) => first.and(filter),
+            None => filter,
+        });
+        self
+    }
+}
+
+/// A reconciler with everything it needs to run.
+///
+/// ```no_run
+/// # use std::sync::Arc;
+/// # use windlass::{Action, Context, Controller, Reconciler, ObjectKey};
+/// # use windlass::k8s_openapi::api::{apps::v1::{Deployment, ReplicaSet}, core::v1::{ConfigMap, Pod}};
+/// # struct Deployments;
+/// # impl Reconciler for Deployments {
+/// #     type Resource = Deployment;
+/// #     type Error = windlass::Error;
+/// #     async fn reconcile(&self, _: Arc<Deployment>, _: &Context<Deployment>) -> Result<Action, Self::Error> {
+/// #         Ok(Action::await_change())
+/// #     }
+/// # }
+/// let controller = Controller::new(Deployments)
+///     .owns::<ReplicaSet>()
+///     .reads::<Pod>()
+///     .index::<Deployment>("config", |d| d.metadata.annotations.iter().flat_map(|a| a.get("config")).cloned().collect())
+///     .watches::<ConfigMap, _>(|map, cache| {
+///         let name = map.metadata.name.as_deref().unwrap_or_default();
+///         let users = cache.indexed::<Deployment>("config", name).unwrap_or_default();
+///         users.iter().map(|d| ObjectKey::of(&**d)).collect()
+///     })
+///     .concurrency(4);
+/// ```
+pub struct Controller<C: Reconciler> {
+    name: String,
+    reconciler: Arc<C>,
+    primary: Watch<C::Resource>,
+    namespace: Option<String>,
+    concurrency: usize,
+    timeout: Option<Duration>,
+    resync: Option<Duration>,
+    backoff: Backoff,
+    sources: Vec<Source<C::Resource>>,
+    access: Vec<Access>,
+    permits: Vec<PolicyRule>,
+}
+
+impl<C: Reconciler> fmt::Debug for Controller<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Controller").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl<C: Reconciler> Controller<C> {
+    /// A controller for the reconciler's kind, named after it in lower case.
+    pub fn new(reconciler: C) -> Self {
+        let kind = Kind::of::<C::Resource>();
+        Self {
+            name: kind.kind.to_lowercase(),
+            reconciler: Arc::new(reconciler),
+            primary: Watch::new(),
+            namespace: None,
+            concurrency: 1,
+            timeout: None,
+            resync: None,
+            backoff: Backoff::default(),
+            sources: Vec::new(),
+            access: vec![Access::Reconciles(kind)],
+            permits: Vec::new(),
+        }
+    }
+
+    /// The controller's name in logs, metrics and events. Unique within an operator.
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = name.into();
+        self
+    }
+
+    /// Watches objects of kind `K` that the reconciled objects control, and allows
+    /// [`Context::apply`](crate::Context::apply) to write them.
+    pub fn owns<K: Object>(self) -> Self {
+        self.owns_with(Watch::<K>::new())
+    }
+
+    /// As [`owns`](Self::owns), with a selector or a filter.
+    pub fn owns_with<K: Object>(mut self, watch: Watch<K>) -> Self {
+        self.access.push(Access::Owns(Kind::of::<K>()));
+        self.sources.push(Box::new(move |setup: &mut Setup<'_, C::Resource>| {
+            let store = setup.store::<K>(&watch);
+            setup.owned(store.clone());
+            setup.subscribe(store, watch.filter, |child: &K, _: &Reader| {
+                owner::controller_key::<C::Resource>(child.meta()).into_iter().collect()
+            });
+        }));
+        self
+    }
+
+    /// Watches objects of kind `K`; the function says which objects to reconcile when one changes.
+    ///
+    /// After an update it is asked about the old copy as well as the new one.
+    pub fn watches<K, F>(self, map: F) -> Self
+    where
+        K: Object,
+        F: Fn(&K, &Reader) -> Vec<ObjectKey> + Send + Sync + 'static,
+    {
+        self.watches_with(Watch::<K>::new(), map)
+    }
+
+    /// As [`watches`](Self::watches), with a selector or a filter.
+    pub fn watches_with<K, F>(mut self, watch: Watch<K>, map: F) -> Self
+    where
+        K: Object,
+        F: Fn(&K, &Reader) -> Vec<ObjectKey> + Send + Sync + 'static,
+    {
+        self.access.push(Access::Reads(Kind::of::<K>()));
+        self.sources.push(Box::new(move |setup: &mut Setup<'_, C::Resource>| {
+            let store = setup.store::<K>(&watch);
+            setup.subscribe(store, watch.filter, map);
+        }));
+        self
+    }
+
+    /// Caches objects of kind `K` for reading, without reconciling anything when they change.
+    pub fn reads<K: Object>(self) -> Self {
+        self.reads_with(Watch::<K>::new())
+    }
+
+    /// As [`reads`](Self::reads), with a selector.
+    pub fn reads_with<K: Object>(mut self, watch: Watch<K>) -> Self {
+        self.access.push(Access::Reads(Kind::of::<K>()));
+        self.sources.push(Box::new(move |setup: &mut Setup<'_, C::Resource>| {
+            setup.store::<K>(&watch);
+        }));
+        self
+    }
+
+    /// Reconciles the objects whose keys a stream yields: for events from outside the cluster.
+    pub fn triggered_by(mut self, keys: impl Stream<Item = ObjectKey> + Send + 'static) -> Self {
+        self.sources.push(Box::new(move |setup: &mut Setup<'_, C::Resource>| {
+            let queue = setup.queue.clone();
+            setup.tasks.push(Box::pin(async move {
+                let mut keys = std::pin::pin!(keys);
+                while let Some(key) = keys.next().await {
+                    queue.add(key, Priority::NORMAL);
+                }
+            }));
+        }));
+        self
+    }
+
+    /// Indexes the cached objects of kind `K`, which must be watched too, under the values of a function.
+    pub fn index<K: Object>(
+        mut self,
+        name: impl Into<String>,
+        values: impl Fn(&K) -> Vec<String> + Send + Sync + 'static,
+    ) -> Self {
+        let (name, values): (String, IndexFn<K>) = (name.into(), Arc::new(values));
+        self.sources.push(Box::new(move |setup: &mut Setup<'_, C::Resource>| {
+            setup.indexes.push(Box::new(move |reader: &Reader| {
+                reader.store::<K>()?.add_index(&name, values);
+                Ok(())
+            }));
+        }));
+        self
+    }
+
+    /// How many objects are reconciled at the same time: 1 unless told otherwise. Never the same one twice.
+    pub fn concurrency(mut self, workers: usize) -> Self {
+        self.concurrency = workers.max(1);
+        self
+    }
+
+    /// Only updates of the reconciled objects that pass a filter lead to a run.
+    pub fn filter(mut self, filter: Predicate<C::Resource>) -> Self {
+        self.primary = self.primary.filter(filter);
+        self
+    }
+
+    /// Reconciles only objects that match a label selector.
+    pub fn selector(mut self, labels: impl Into<String>) -> Self {
+        self.primary = self.primary.labels(labels);
+        self
+    }
+
+    /// Watches one namespace only. The RBAC rules then fit a Role instead of a ClusterRole.
+    pub fn namespace(mut self, namespace: impl Into<String>) -> Self {
+        self.namespace = Some(namespace.into());
+        self
+    }
+
+    /// Ends a run that takes longer, as a failure. Off unless set.
+    pub fn timeout(mut self, limit: Duration) -> Self {
+        self.timeout = Some(limit);
+        self
+    }
+
+    /// Reconciles every object at least this often. Off unless set.
+    pub fn resync(mut self, period: Duration) -> Self {
+        self.resync = Some(period);
+        self
+    }
+
+    /// The delays between the retries of a failing object: 5 ms doubling to 1,000 s unless set.
+    pub fn backoff(mut self, backoff: Backoff) -> Self {
+        self.backoff = backoff;
+        self
+    }
+
+    /// Further permissions that the reconciler needs, beyond those that the builder implies.
+    pub fn permits(mut self, rules: impl IntoIterator<Item = PolicyRule>) -> Self {
+        self.permits.extend(rules);
+        self
+    }
+}

@@ -1,0 +1,262 @@
+//! The loop: workers take keys, run the reconciler in isolation, and tell the queue how it went.
+
+use std::{any::Any, future::Future, panic::AssertUnwindSafe, pin::Pin, sync::Arc, time::Duration};
+
+use futures::FutureExt;
+use k8s_openapi::api::rbac::v1::PolicyRule;
+use kube::{Client, Resource};
+use tokio::{task::JoinSet, time::Instant};
+use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
+
+use super::{Controller, Setup};
+use crate::{
+    cache::{Caches, Reader, Store},
+    clock::Clock,
+    context::{Context, Shared},
+    error::{ReconcileError, Result, chain},
+    events::{Event, Recorder},
+    metrics::{ControllerMetrics, Metrics, Verdict},
+    object::{Object, ObjectKey},
+    queue::{Outcome, Queue},
+    rbac::Access,
+    reconciler::{Action, Reconciler},
+};
+
+/// An object with this annotation set to `true` is left alone.
+pub const PAUSED: &str = "windlass.dev/paused";
+
+/// What an operator gives its controllers to start with.
+pub(crate) struct Start<'a> {
+    pub(crate) caches: &'a mut Caches,
+    pub(crate) client: &'a Client,
+    pub(crate) clock: &'a Arc<dyn Clock>,
+    pub(crate) field_manager: &'a Arc<str>,
+    pub(crate) recorder: &'a Recorder,
+    pub(crate) metrics: &'a Metrics,
+}
+
+pub(crate) type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// A controller that is wired up and waits for its caches.
+pub(crate) struct Prepared {
+    pub(crate) name: Arc<str>,
+    /// Tasks beside the workers, such as external streams.
+    pub(crate) tasks: Vec<Task>,
+    /// Runs the workers until the token is cancelled and the last run has ended.
+    pub(crate) work: Box<dyn FnOnce(CancellationToken) -> Task + Send>,
+}
+
+/// A controller of any kind, as the operator sees it.
+pub(crate) trait Runnable: Send {
+    fn name(&self) -> &str;
+    fn namespace(&self) -> Option<&str>;
+    fn access(&self) -> (&[Access], &[PolicyRule]);
+    fn prepare(self: Box<Self>, start: &mut Start<'_>) -> Result<Prepared>;
+}
+
+impl<C: Reconciler> Runnable for Controller<C> {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn namespace(&self) -> Option<&str> {
+        self.namespace.as_deref()
+    }
+
+    fn access(&self) -> (&[Access], &[PolicyRule]) {
+        (&self.access, &self.permits)
+    }
+
+    fn prepare(self: Box<Self>, start: &mut Start<'_>) -> Result<Prepared> {
+        let name: Arc<str> = self.name.as_str().into();
+        let queue = Arc::new(Queue::new(self.backoff));
+        let metrics = start.metrics.controller(&name, self.concurrency, &queue);
+        let mut setup = Setup {
+            caches: &mut *start.caches,
+            controller: name.clone(),
+            namespace: self.namespace.clone(),
+            queue: queue.clone(),
+            metrics: metrics.clone(),
+            reader: Reader::new(name.clone()),
+            owned: Vec::new(),
+            indexes: Vec::new(),
+            subscriptions: Vec::new(),
+            tasks: Vec::new(),
+            resource: std::marker::PhantomData::<C::Resource>,
+        };
+        let store = setup.store(&self.primary);
+        setup.subscribe(store.clone(), self.primary.filter, |object, _| vec![ObjectKey::of(object)]);
+        for source in self.sources {
+            source(&mut setup);
+        }
+        let Setup { reader, owned, indexes, subscriptions, tasks, .. } = setup;
+        for index in indexes {
+            index(&reader)?;
+        }
+        for subscribe in subscriptions {
+            subscribe(&reader);
+        }
+        let shared = Arc::new(Shared {
+            controller: name.clone(),
+            field_manager: start.field_manager.clone(),
+            client: start.client.clone(),
+            clock: start.clock.clone(),
+            reader,
+            recorder: start.recorder.named(name.clone()),
+            owned,
+        });
+        let worker = Worker {
+            reconciler: self.reconciler,
+            shared,
+            store,
+            queue,
+            metrics,
+            timeout: self.timeout,
+            resync: self.resync,
+        };
+        let concurrency = self.concurrency;
+        Ok(Prepared { name, tasks, work: Box::new(move |stop| Box::pin(work(worker, concurrency, stop))) })
+    }
+}
+
+/// Runs the workers until the token is cancelled and what is running has ended.
+async fn work<C: Reconciler>(worker: Worker<C>, concurrency: usize, stop: CancellationToken) {
+    let worker = Arc::new(worker);
+    let mut workers = JoinSet::new();
+    for _ in 0..concurrency {
+        let worker = worker.clone();
+        workers.spawn(async move { worker.run().await });
+    }
+    tokio::select! {
+        () = stop.cancelled() => {}
+        // Workers do not end by themselves: the controller ends, and the operator reports it.
+        _ = workers.join_next() => tracing::error!(controller = %worker.shared.controller, "a worker ended"),
+    }
+    worker.queue.close();
+    while let Some(joined) = workers.join_next().await {
+        if let Err(error) = joined {
+            tracing::error!(controller = %worker.shared.controller, %error, "a worker died");
+        }
+    }
+}
+
+struct Worker<C: Reconciler> {
+    reconciler: Arc<C>,
+    shared: Arc<Shared>,
+    store: Arc<Store<C::Resource>>,
+    queue: Arc<Queue<ObjectKey>>,
+    metrics: ControllerMetrics,
+    timeout: Option<Duration>,
+    resync: Option<Duration>,
+}
+
+/// How one run ended.
+enum Ended<E> {
+    Finished(Result<Action, E>),
+    Panicked(String),
+    TimedOut(Duration),
+}
+
+impl<C: Reconciler> Worker<C> {
+    async fn run(&self) {
+        while let Some(job) = self.queue.next().await {
+            let id = self.metrics.started(job.waited);
+            let span = tracing::info_span!(
+                "reconcile",
+                controller = %self.shared.controller,
+                key = %job.key,
+                reconcile_id = id,
+            );
+            let started = Instant::now();
+            let object = self.store.get(&job.key);
+            let (outcome, verdict) = async {
+                let ended = self.attempt(&job.key, object.clone()).await;
+                self.judge(object.as_deref(), ended)
+            }
+            .instrument(span)
+            .await;
+            let retry = self.queue.finish(&job.key, outcome);
+            self.metrics.finished(verdict, started.elapsed(), retry.is_some());
+        }
+    }
+
+    /// Runs the reconciler; neither a panic nor a hang gets past this.
+    async fn attempt(&self, key: &ObjectKey, object: Option<Arc<C::Resource>>) -> Ended<C::Error> {
+        let ctx = Context::new(self.shared.clone(), key.clone(), object.clone());
+        let run = async {
+            match object {
+                Some(object) if is_paused(&*object) => {
+                    tracing::debug!("paused by annotation");
+                    Ok(Action::await_change())
+                }
+                Some(object) => self.reconciler.reconcile(object, &ctx).await,
+                None => self.reconciler.deleted(key, &ctx).await.map(|()| Action::await_change()),
+            }
+        };
+        let guarded = AssertUnwindSafe(run).catch_unwind();
+        let ended = match self.timeout {
+            None => guarded.await,
+            Some(limit) => match tokio::time::timeout(limit, guarded).await {
+                Ok(ended) => ended,
+                Err(_) => return Ended::TimedOut(limit),
+            },
+        };
+        match ended {
+            Ok(result) => Ended::Finished(result),
+            Err(panic) => Ended::Panicked(panic_text(&*panic)),
+        }
+    }
+
+    /// Reports the end of a run and says what the queue should do.
+    fn judge(&self, object: Option<&C::Resource>, ended: Ended<C::Error>) -> (Outcome, Verdict) {
+        match ended {
+            Ended::Finished(Ok(action)) => match action.requeue_after() {
+                Some(delay) => (Outcome::RequeueAfter(delay), Verdict::RequeueAfter),
+                None => match self.resync.filter(|_| object.is_some()) {
+                    Some(period) => (Outcome::RequeueAfter(period), Verdict::Success),
+                    None => (Outcome::Done, Verdict::Success),
+                },
+            },
+            Ended::Finished(Err(error)) => {
+                let text = chain(&error);
+                let retryable = error.retryable();
+                self.warn(object, error.category(), &text);
+                if retryable {
+                    tracing::warn!(category = error.category(), error = %text, "reconcile failed");
+                    (Outcome::Failed, Verdict::Error)
+                } else {
+                    tracing::error!(category = error.category(), error = %text, "reconcile failed, waiting for a change");
+                    (Outcome::Done, Verdict::Terminal)
+                }
+            }
+            Ended::Panicked(text) => {
+                tracing::error!(panic = %text, "reconcile panicked");
+                self.warn(object, "ReconcilePanicked", &text);
+                (Outcome::Failed, Verdict::Panic)
+            }
+            Ended::TimedOut(limit) => {
+                tracing::warn!(?limit, "reconcile timed out");
+                self.warn(object, "ReconcileTimedOut", &format!("not finished after {limit:?}"));
+                (Outcome::Failed, Verdict::Timeout)
+            }
+        }
+    }
+
+    fn warn(&self, object: Option<&C::Resource>, reason: &str, note: &str) {
+        if let Some(object) = object {
+            let event = Event::warning(reason, note).action("Reconcile");
+            self.shared.recorder.publish(object.object_ref(&()), event);
+        }
+    }
+}
+
+fn is_paused<K: Object>(object: &K) -> bool {
+    let paused = object.meta().annotations.as_ref().and_then(|annotations| annotations.get(PAUSED));
+    paused.is_some_and(|value| value == "true")
+}
+
+fn panic_text(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".into())
+}

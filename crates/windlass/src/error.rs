@@ -1,0 +1,214 @@
+//! What can go wrong when a reconciler reads, applies or writes; and the trait that its own errors implement.
+
+use crate::object::{Kind, ObjectKey};
+
+/// A failed read or write of a [`Context`](crate::Context).
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The API server refused a request, or could not be reached.
+    #[error("failed to {operation} {kind} {key}")]
+    Request {
+        /// The verb: `apply`, `create`, `delete`, …
+        operation: &'static str,
+        /// The kind of the object.
+        kind: Kind,
+        /// The object.
+        key: ObjectKey,
+        /// The client's error.
+        #[source]
+        source: Box<kube::Error>,
+    },
+    /// An object of the wanted name exists and belongs to someone else. It was not touched.
+    #[error(
+        "failed to apply {kind} {key}: it exists and is not controlled by {owner}; \
+         rename or delete it, or choose another name"
+    )]
+    NameConflict {
+        /// The kind of the object.
+        kind: Kind,
+        /// The object.
+        key: ObjectKey,
+        /// Who wanted it.
+        owner: String,
+    },
+    /// The controller reads a kind that it does not watch.
+    #[error(
+        "failed to read {kind}: controller {controller} does not watch it; \
+         add .owns::<{}>(), .watches(..) or .reads::<{}>() to the controller", kind.kind, kind.kind
+    )]
+    NotWatched {
+        /// The kind.
+        kind: Kind,
+        /// The controller.
+        controller: String,
+    },
+    /// The controller applies a kind that it has not declared with `owns`.
+    #[error(
+        "failed to apply {kind}: controller {controller} does not own it; \
+         add .owns::<{}>() to the controller", kind.kind
+    )]
+    NotOwned {
+        /// The kind.
+        kind: Kind,
+        /// The controller.
+        controller: String,
+    },
+    /// A child that cannot be owned or named: no name, or a namespace that its owner cannot own into.
+    #[error("failed to apply {kind} {key}: {reason}")]
+    InvalidChild {
+        /// The kind of the child.
+        kind: Kind,
+        /// The child.
+        key: ObjectKey,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// A write that belongs to the reconciled object was called without one, as in `deleted`.
+    #[error("failed to {operation}: object {key} is gone")]
+    NoObject {
+        /// The operation.
+        operation: &'static str,
+        /// The key of the run.
+        key: ObjectKey,
+    },
+    /// An index that nobody declared.
+    #[error("failed to read index {index:?} of {kind}: add .index::<{}>({index:?}, ..) to a controller", kind.kind)]
+    NoIndex {
+        /// The kind.
+        kind: Kind,
+        /// The index.
+        index: String,
+    },
+    /// An object that cannot be written as JSON, or whose JSON has the wrong shape.
+    #[error("failed to encode {kind} {key}")]
+    Encode {
+        /// The kind of the object.
+        kind: Kind,
+        /// The object.
+        key: ObjectKey,
+        /// The encoder's error.
+        #[source]
+        source: serde_json::Error,
+    },
+}
+
+/// Result of a [`Context`](crate::Context) call.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// The error of a reconciler.
+///
+/// ```
+/// use windlass::ReconcileError;
+///
+/// #[derive(Debug, thiserror::Error)]
+/// enum Error {
+///     #[error("failed to apply the children")]
+///     ApplyChildren(#[source] windlass::Error),
+///     #[error("spec.schedule {0:?} is not a cron expression")]
+///     BadSchedule(String),
+/// }
+///
+/// impl ReconcileError for Error {
+///     fn category(&self) -> &'static str {
+///         match self {
+///             Self::ApplyChildren(source) => source.category(),
+///             Self::BadSchedule(_) => "BadSchedule",
+///         }
+///     }
+///
+///     fn retryable(&self) -> bool {
+///         !matches!(self, Self::BadSchedule(_))
+///     }
+/// }
+/// ```
+pub trait ReconcileError: std::error::Error + Send + Sync + 'static {
+    /// A short, constant name in PascalCase: the reason of the Warning event, and a log field.
+    fn category(&self) -> &'static str;
+
+    /// Whether trying again may help. A terminal error (`false`) waits for the next change of the object.
+    fn retryable(&self) -> bool {
+        true
+    }
+}
+
+impl ReconcileError for Error {
+    fn category(&self) -> &'static str {
+        match self {
+            Self::Request { source, .. } => category_of(source),
+            Self::NameConflict { .. } => "NameConflict",
+            Self::NotWatched { .. } | Self::NotOwned { .. } | Self::NoIndex { .. } => "Misconfigured",
+            Self::InvalidChild { .. } => "InvalidChild",
+            Self::NoObject { .. } => "ObjectGone",
+            Self::Encode { .. } => "EncodeFailed",
+        }
+    }
+
+    fn retryable(&self) -> bool {
+        match self {
+            // The name may become free without any event that the controller watches.
+            Self::Request { .. } | Self::NameConflict { .. } => true,
+            Self::NotWatched { .. }
+            | Self::NotOwned { .. }
+            | Self::NoIndex { .. }
+            | Self::InvalidChild { .. }
+            | Self::NoObject { .. }
+            | Self::Encode { .. } => false,
+        }
+    }
+}
+
+impl Error {
+    /// Whether the API server answered 404.
+    pub fn is_not_found(&self) -> bool {
+        self.status().is_some_and(kube::core::Status::is_not_found)
+    }
+
+    /// Whether the API server answered 409 because of a conflict.
+    pub fn is_conflict(&self) -> bool {
+        self.status().is_some_and(kube::core::Status::is_conflict)
+    }
+
+    /// Whether the API server answered 409 because the object exists.
+    pub fn is_already_exists(&self) -> bool {
+        self.status().is_some_and(kube::core::Status::is_already_exists)
+    }
+
+    /// The `Status` that the API server answered with, if it answered.
+    pub fn status(&self) -> Option<&kube::core::Status> {
+        match self {
+            Self::Request { source, .. } => match &**source {
+                kube::Error::Api(status) => Some(status),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+}
+
+fn category_of(error: &kube::Error) -> &'static str {
+    match error {
+        kube::Error::Api(status) if status.is_forbidden() => "Forbidden",
+        kube::Error::Api(status) if status.is_conflict() => "Conflict",
+        kube::Error::Api(status) if status.is_not_found() => "NotFound",
+        kube::Error::Api(status) if status.is_invalid() => "Invalid",
+        kube::Error::Api(_) => "ApiError",
+        _ => "RequestFailed",
+    }
+}
+
+/// An error and its sources as one line: `a: b: c`.
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+    let mut line = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let text = cause.to_string();
+        // Some libraries repeat their source in their own text.
+        if !line.contains(&text) {
+            line.push_str(": ");
+            line.push_str(&text);
+        }
+        source = cause.source();
+    }
+    line
+}

@@ -1,0 +1,282 @@
+//! Kubernetes Events: recorded without waiting, counted instead of repeated, and limited per object.
+//!
+//! Enters: an [`Event`] about an object, from any run. Leaves: `events.k8s.io/v1` objects, sent by one task that
+//! [`Recorder::run`] is, so that shutdown can wait for what is still unsent.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use jiff::Timestamp;
+use k8s_openapi::{
+    api::{core::v1::ObjectReference, events::v1 as api},
+    apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta},
+};
+use kube::{
+    Client, Resource,
+    api::{Patch, PatchParams},
+};
+use serde_json::json;
+use sha2::{Digest, Sha256};
+use tokio::sync::mpsc;
+
+use crate::{clock::Clock, object::ObjectKey, request};
+
+/// How many events may wait to be sent; more are dropped.
+const BACKLOG: usize = 1024;
+/// An event that repeats within this time is counted rather than sent anew.
+const SERIES: Duration = Duration::from_secs(6 * 60);
+/// An object may have this many events at once …
+const BURST: f64 = 25.0;
+/// … and one more each of these seconds.
+const REFILL_SECONDS: f64 = 300.0;
+/// The API's limit on the length of a note.
+const LONGEST_NOTE: usize = 1024;
+
+/// Something worth telling the people who look at an object.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Event {
+    warning: bool,
+    reason: String,
+    note: String,
+    action: String,
+    related: Option<ObjectReference>,
+}
+
+impl Event {
+    /// Something that went as it should. `reason` is a short constant in PascalCase.
+    pub fn normal(reason: impl Into<String>, note: impl Into<String>) -> Self {
+        let reason = reason.into();
+        Self { warning: false, action: reason.clone(), reason, note: note.into(), related: None }
+    }
+
+    /// Something that went wrong.
+    pub fn warning(reason: impl Into<String>, note: impl Into<String>) -> Self {
+        Self { warning: true, ..Self::normal(reason, note) }
+    }
+
+    /// What was being done; the reason, unless this is called.
+    pub fn action(mut self, action: impl Into<String>) -> Self {
+        self.action = action.into();
+        self
+    }
+
+    /// A second object that the event concerns, such as a child.
+    pub fn related<K: Resource<DynamicType = ()>>(mut self, object: &K) -> Self {
+        self.related = Some(object.object_ref(&()));
+        self
+    }
+
+    /// The reason.
+    pub fn reason(&self) -> &str {
+        &self.reason
+    }
+}
+
+/// Sends events from wherever it is cloned to.
+#[derive(Clone, Debug)]
+pub struct Recorder {
+    controller: Arc<str>,
+    sender: mpsc::Sender<Record>,
+}
+
+#[derive(Debug)]
+struct Record {
+    controller: Arc<str>,
+    regarding: ObjectReference,
+    event: Event,
+}
+
+impl Recorder {
+    /// A recorder, and the queue that [`Sender::run`] empties.
+    pub(crate) fn new(controller: Arc<str>) -> (Self, Outbox) {
+        let (sender, receiver) = mpsc::channel(BACKLOG);
+        (Self { controller, sender }, Outbox { receiver })
+    }
+
+    /// The same recorder under another controller's name.
+    pub(crate) fn named(&self, controller: Arc<str>) -> Self {
+        Self { controller, sender: self.sender.clone() }
+    }
+
+    /// Records an event about an object. Never waits, never fails.
+    pub fn publish(&self, regarding: ObjectReference, event: Event) {
+        let record = Record { controller: self.controller.clone(), regarding, event };
+        if let Err(mpsc::error::TrySendError::Full(record)) = self.sender.try_send(record) {
+            tracing::debug!(reason = record.event.reason, "too many events, one was dropped");
+        }
+    }
+}
+
+/// The events that are still to be sent.
+pub(crate) struct Outbox {
+    receiver: mpsc::Receiver<Record>,
+}
+
+impl Outbox {
+    /// Sends events until every recorder is gone.
+    pub(crate) async fn run(mut self, client: Client, clock: Arc<dyn Clock>, instance: String) {
+        let mut log = Log::default();
+        while let Some(record) = self.receiver.recv().await {
+            send(&client, &mut log, clock.now(), &instance, record).await;
+        }
+    }
+}
+
+async fn send(client: &Client, log: &mut Log, now: Timestamp, instance: &str, record: Record) {
+    let result = match log.decide(now, instance, record) {
+        Step::Drop => return,
+        Step::Create(event) => create(client, &event).await,
+        Step::Count { key, count } => {
+            let body = json!({ "series": { "count": count, "lastObservedTime": MicroTime(now) } });
+            let patch = Patch::Merge(&body);
+            let params = PatchParams::default();
+            match request::patch::<api::Event>(client, "patch", &key, None, &patch, &params).await {
+                // It expired, or someone removed it: the next one starts anew.
+                Err(error) if error.is_not_found() => {
+                    log.forget(&key);
+                    return;
+                }
+                other => other.map(drop),
+            }
+        }
+    };
+    if let Err(error) = result {
+        tracing::debug!(error = %crate::error::chain(&error), "failed to record an event");
+    }
+}
+
+async fn create(client: &Client, event: &api::Event) -> crate::error::Result<()> {
+    let key = ObjectKey::of(event);
+    let mut body = serde_json::to_value(event).unwrap_or_default();
+    body["apiVersion"] = "events.k8s.io/v1".into();
+    body["kind"] = "Event".into();
+    request::create::<api::Event>(client, &key, &body, "windlass").await.map(drop)
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct SeriesKey {
+    controller: Arc<str>,
+    regarding: String,
+    related: Option<String>,
+    warning: bool,
+    reason: String,
+    note: String,
+}
+
+#[derive(Debug)]
+struct Series {
+    key: ObjectKey,
+    count: i32,
+    last: Timestamp,
+}
+
+#[derive(Debug)]
+struct Bucket {
+    tokens: f64,
+    at: Timestamp,
+}
+
+#[derive(Debug)]
+enum Step {
+    Create(Box<api::Event>),
+    Count { key: ObjectKey, count: i32 },
+    Drop,
+}
+
+/// What was sent lately: decides whether an event is created, counted or dropped.
+#[derive(Debug, Default)]
+struct Log {
+    series: BTreeMap<SeriesKey, Series>,
+    buckets: BTreeMap<String, Bucket>,
+    sent: u64,
+}
+
+impl Log {
+    fn decide(&mut self, now: Timestamp, instance: &str, record: Record) -> Step {
+        self.expire(now);
+        let about = describe(&record.regarding);
+        if !self.admit(now, &about) {
+            return Step::Drop;
+        }
+        let key = SeriesKey {
+            controller: record.controller.clone(),
+            regarding: about,
+            related: record.event.related.as_ref().map(describe),
+            warning: record.event.warning,
+            reason: record.event.reason.clone(),
+            note: record.event.note.clone(),
+        };
+        if let Some(series) = self.series.get_mut(&key) {
+            series.count += 1;
+            series.last = now;
+            return Step::Count { key: series.key.clone(), count: series.count };
+        }
+        self.sent += 1;
+        let event = self.build(now, instance, &record);
+        let series = Series { key: ObjectKey::of(&event), count: 1, last: now };
+        self.series.insert(key, series);
+        Step::Create(Box::new(event))
+    }
+
+    fn forget(&mut self, key: &ObjectKey) {
+        self.series.retain(|_, series| series.key != *key);
+    }
+
+    fn expire(&mut self, now: Timestamp) {
+        self.series.retain(|_, series| elapsed(series.last, now) < SERIES.as_secs_f64());
+        self.buckets.retain(|_, bucket| elapsed(bucket.at, now) < BURST * REFILL_SECONDS);
+    }
+
+    /// Takes a token from the object's bucket.
+    fn admit(&mut self, now: Timestamp, about: &str) -> bool {
+        let bucket = self.buckets.entry(about.to_owned()).or_insert(Bucket { tokens: BURST, at: now });
+        bucket.tokens = (bucket.tokens + elapsed(bucket.at, now) / REFILL_SECONDS).min(BURST);
+        bucket.at = now;
+        if bucket.tokens < 1.0 {
+            return false;
+        }
+        bucket.tokens -= 1.0;
+        true
+    }
+
+    fn build(&self, now: Timestamp, instance: &str, record: &Record) -> api::Event {
+        let Record { controller, regarding, event } = record;
+        let mut hash = Sha256::new();
+        for part in [&**controller, instance, &describe(regarding), &event.reason, &event.note] {
+            hash.update(part.as_bytes());
+            hash.update([0]);
+        }
+        hash.update(now.as_nanosecond().to_be_bytes());
+        hash.update(self.sent.to_be_bytes());
+        let suffix: String = hash.finalize()[..8].iter().map(|byte| format!("{byte:02x}")).collect();
+        let name = regarding.name.as_deref().unwrap_or("event");
+        let mut note = event.note.clone();
+        note.truncate(note.floor_char_boundary(LONGEST_NOTE));
+        api::Event {
+            metadata: ObjectMeta {
+                name: Some(format!("{name}.{suffix}")),
+                namespace: Some(regarding.namespace.clone().unwrap_or_else(|| "default".into())),
+                ..ObjectMeta::default()
+            },
+            event_time: Some(MicroTime(now)),
+            type_: Some(if event.warning { "Warning" } else { "Normal" }.into()),
+            reason: Some(event.reason.clone()),
+            action: Some(event.action.clone()),
+            note: Some(note),
+            regarding: Some(regarding.clone()),
+            related: event.related.clone(),
+            reporting_controller: Some(controller.to_string()),
+            reporting_instance: Some(instance.to_owned()),
+            ..api::Event::default()
+        }
+    }
+}
+
+fn elapsed(from: Timestamp, to: Timestamp) -> f64 {
+    to.duration_since(from).as_secs_f64().max(0.0)
+}
+
+fn describe(object: &ObjectReference) -> String {
+    [&object.api_version, &object.kind, &object.namespace, &object.name, &object.uid]
+        .map(|part| part.as_deref().unwrap_or_default())
+        .join("/")
+}

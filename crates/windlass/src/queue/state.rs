@@ -1,0 +1,252 @@
+//! The queue without a clock and without tasks: every call is told the time, so every rule can be tested alone.
+//!
+//! Keys enter through [`State::add`] and leave through [`State::next`]; [`State::finish`] says how the run ended.
+
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use tokio::time::Instant;
+
+use super::{Backoff, Outcome, Priority};
+
+/// Everything known of one key.
+#[derive(Debug)]
+struct Item {
+    place: Place,
+    /// Set while a worker runs the key and it is added again: run once more afterwards.
+    again: Option<Priority>,
+    failures: u32,
+    /// When the last failure may be retried; an event may run the key earlier.
+    retry_at: Option<Instant>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    Ready { priority: Priority, sequence: u64, since: Instant },
+    Waiting { until: Instant, sequence: u64, priority: Priority },
+    Running { since: Instant },
+}
+
+/// A key handed to a worker, with how long it was ready before.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Job<K> {
+    pub(crate) key: K,
+    pub(crate) waited: Duration,
+}
+
+/// The whole queue.
+#[derive(Debug)]
+pub(crate) struct State<K> {
+    backoff: Backoff,
+    items: BTreeMap<K, Item>,
+    ready: BTreeMap<(Reverse<Priority>, u64), K>,
+    waiting: BTreeSet<(Instant, u64, K)>,
+    sequence: u64,
+    running: usize,
+    closed: bool,
+}
+
+impl<K: Ord + Clone> State<K> {
+    pub(crate) fn new(backoff: Backoff) -> Self {
+        Self {
+            backoff,
+            items: BTreeMap::new(),
+            ready: BTreeMap::new(),
+            waiting: BTreeSet::new(),
+            sequence: 0,
+            running: 0,
+            closed: false,
+        }
+    }
+
+    /// Makes `key` ready. Returns whether that is news, which is what `adds_total` counts.
+    pub(crate) fn add(&mut self, key: K, priority: Priority, now: Instant) -> bool {
+        if self.closed {
+            return false;
+        }
+        match self.items.get_mut(&key) {
+            None => {
+                self.make_ready(key, priority, now, 0, None);
+                true
+            }
+            Some(item) => match item.place {
+                Place::Running { .. } => {
+                    let news = item.again.is_none();
+                    item.again = Some(item.again.map_or(priority, |old| old.max(priority)));
+                    news
+                }
+                Place::Ready { priority: old, .. } if old >= priority => false,
+                Place::Ready { sequence, priority: old, since } => {
+                    // A live event lifts a key out of the startup resync; its age stays.
+                    self.ready.remove(&(Reverse(old), sequence));
+                    item.place = Place::Ready { priority, sequence, since };
+                    self.ready.insert((Reverse(priority), sequence), key);
+                    false
+                }
+                Place::Waiting { until, sequence, .. } => {
+                    // The event may be what the wait was for. The failure count stays as it is, and so does
+                    // the time of the retry, should this run fail as well.
+                    let (failures, retry_at) = (item.failures, item.retry_at);
+                    self.waiting.remove(&(until, sequence, key.clone()));
+                    self.make_ready(key, priority, now, failures, retry_at);
+                    true
+                }
+            },
+        }
+    }
+
+    /// Makes `key` ready after `delay`, unless it is ready or due sooner.
+    pub(crate) fn add_after(&mut self, key: K, priority: Priority, delay: Duration, now: Instant) {
+        if self.closed {
+            return;
+        }
+        let until = now + delay;
+        match self.items.get(&key).map(|item| (item.place, item.failures, item.retry_at)) {
+            None => self.make_waiting(key, priority, until, 0, None),
+            Some((Place::Waiting { until: old, sequence, priority }, failures, retry_at)) if until < old => {
+                self.waiting.remove(&(old, sequence, key.clone()));
+                self.make_waiting(key, priority, until, failures, retry_at);
+            }
+            Some(_) => {}
+        }
+    }
+
+    /// Hands out the most urgent ready key, oldest first within a priority.
+    pub(crate) fn next(&mut self, now: Instant) -> Option<Job<K>> {
+        self.wake(now);
+        if self.closed {
+            return None;
+        }
+        let (_, key) = self.ready.pop_first()?;
+        let item = self.items.get_mut(&key).expect("a ready key must have an item");
+        let Place::Ready { since, .. } = item.place else {
+            unreachable!("a key in the ready list must be ready");
+        };
+        item.place = Place::Running { since: now };
+        self.running += 1;
+        Some(Job { key, waited: now.saturating_duration_since(since) })
+    }
+
+    /// Ends the run of `key`. Returns the delay before its retry, if it failed.
+    pub(crate) fn finish(&mut self, key: &K, outcome: Outcome, now: Instant) -> Option<Duration> {
+        let item = self.items.remove(key)?;
+        debug_assert!(matches!(item.place, Place::Running { .. }), "only a running key can finish");
+        self.running -= 1;
+        let (failures, retry_at) = match outcome {
+            Outcome::Done | Outcome::RequeueAfter(_) => (0, None),
+            // An event ran the key before its retry was due: neither the count nor the time moves.
+            Outcome::Failed if item.retry_at.is_some_and(|at| at > now) => (item.failures, item.retry_at),
+            Outcome::Failed => {
+                let failures = item.failures.saturating_add(1);
+                (failures, Some(now + self.backoff.delay(failures)))
+            }
+        };
+        if self.closed {
+            return None;
+        }
+        let retry = retry_at.map(|at| at.saturating_duration_since(now));
+        if let Some(priority) = item.again {
+            self.make_ready(key.clone(), priority, now, failures, retry_at);
+        } else if let Some(at) = retry_at {
+            self.make_waiting(key.clone(), Priority::NORMAL, at, failures, retry_at);
+        } else if let Outcome::RequeueAfter(delay) = outcome {
+            self.make_waiting(key.clone(), Priority::NORMAL, now + delay, 0, None);
+        }
+        retry
+    }
+
+    /// When the next waiting key becomes ready.
+    pub(crate) fn next_deadline(&self) -> Option<Instant> {
+        self.waiting.first().map(|(at, _, _)| *at)
+    }
+
+    /// Stops handing out keys; those that run may still finish.
+    pub(crate) fn close(&mut self) {
+        self.closed = true;
+        self.ready.clear();
+        self.waiting.clear();
+        self.items.retain(|_, item| matches!(item.place, Place::Running { .. }));
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed
+    }
+
+    pub(crate) fn running(&self) -> usize {
+        self.running
+    }
+
+    /// How many keys are ready, by priority.
+    pub(crate) fn depth(&self) -> BTreeMap<Priority, usize> {
+        let mut depth = BTreeMap::new();
+        for (Reverse(priority), _) in self.ready.keys() {
+            *depth.entry(*priority).or_default() += 1;
+        }
+        depth
+    }
+
+    /// Total and longest time that the running keys have been running.
+    pub(crate) fn unfinished(&self, now: Instant) -> (Duration, Duration) {
+        let mut total = Duration::ZERO;
+        let mut longest = Duration::ZERO;
+        for item in self.items.values() {
+            if let Place::Running { since } = item.place {
+                let age = now.saturating_duration_since(since);
+                total += age;
+                longest = longest.max(age);
+            }
+        }
+        (total, longest)
+    }
+
+    /// Moves every key whose wait is over into the ready list.
+    fn wake(&mut self, now: Instant) {
+        while let Some((at, _, _)) = self.waiting.first()
+            && *at <= now
+        {
+            let (at, _, key) = self.waiting.pop_first().expect("the first element was just seen");
+            let item = self.items.get(&key).expect("a waiting key must have an item");
+            let Place::Waiting { priority, .. } = item.place else {
+                unreachable!("a key in the waiting list must be waiting");
+            };
+            let (failures, retry_at) = (item.failures, item.retry_at);
+            self.make_ready(key, priority, at, failures, retry_at);
+        }
+    }
+
+    fn make_ready(
+        &mut self,
+        key: K,
+        priority: Priority,
+        since: Instant,
+        failures: u32,
+        retry_at: Option<Instant>,
+    ) {
+        let sequence = self.next_sequence();
+        self.ready.insert((Reverse(priority), sequence), key.clone());
+        let place = Place::Ready { priority, sequence, since };
+        self.items.insert(key, Item { place, again: None, failures, retry_at });
+    }
+
+    fn make_waiting(
+        &mut self,
+        key: K,
+        priority: Priority,
+        until: Instant,
+        failures: u32,
+        retry_at: Option<Instant>,
+    ) {
+        let sequence = self.next_sequence();
+        self.waiting.insert((until, sequence, key.clone()));
+        let place = Place::Waiting { until, sequence, priority };
+        self.items.insert(key, Item { place, again: None, failures, retry_at });
+    }
+
+    fn next_sequence(&mut self) -> u64 {
+        self.sequence += 1;
+        self.sequence
+    }
+}

@@ -4,7 +4,7 @@
 //! the order of a start: `requirements` and `build` (what must exist), `layout` and `state` (where things
 //! lie), `certs`, `kubeconfig` and `plan` (what will run), `cgroup`, `network`, `inside` and `supervisor`
 //! (the box and the processes in it), `up`, `down`, `status` (the commands), `images`, `smoke` and
-//! `real_tests` (using it).
+//! `real_tests` (using it); `process`, `tools`, `kubectl` and `logs` are what these lean on.
 
 mod build;
 mod certs;
@@ -25,6 +25,7 @@ mod smoke;
 mod state;
 mod status;
 mod supervisor;
+mod tools;
 mod up;
 
 use std::path::PathBuf;

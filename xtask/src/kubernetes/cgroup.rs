@@ -1,20 +1,19 @@
 //! A box's own place in the cgroup hierarchies, of version 1, 2 or both.
 //!
-//! Enters a testbed's name; leave the directories `windlass/NAME`, which the box sees as the root of its cgroup
+//! Enters a testbed's layout; leave the directories `PARENT/NAME`, which the box sees as the root of its cgroup
 //! namespace. So two boxes never share a `k8s.io` directory, and whatever a box started is found by its cgroup,
 //! even when every record of it is lost.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use fs_err as fs;
 
+use super::layout::Layout;
 use super::process;
+use super::tools::run;
 
-/// The directory in each hierarchy that all testbeds share.
-const PARENT: &str = "windlass";
 const FILESYSTEM: &str = "/sys/fs/cgroup";
 
 /// One mounted hierarchy.
@@ -83,14 +82,20 @@ fn controllers(options: &str) -> String {
     }
 }
 
+/// The directory in each hierarchy that all testbeds of one run root share: `/tmp/windlass-0` becomes
+/// `windlass-tmp-windlass-0`. Testbeds of two run roots may have one name and still never meet.
+fn parent(layout: &Layout) -> String {
+    let root = layout.run.parent().unwrap_or(&layout.run);
+    format!("windlass{}", root.to_string_lossy().replace('/', "-"))
+}
+
 impl Hierarchy {
-    fn directory(&self, name: &str) -> PathBuf {
-        self.mount.join(PARENT).join(name)
+    fn directory(&self, layout: &Layout) -> PathBuf {
+        self.mount.join(parent(layout)).join(&layout.name)
     }
 
-    fn create(&self, name: &str) -> Result<()> {
-        let parent = self.mount.join(PARENT);
-        for directory in [parent, self.directory(name)] {
+    fn create(&self, layout: &Layout) -> Result<()> {
+        for directory in [self.mount.join(parent(layout)), self.directory(layout)] {
             if !directory.is_dir() {
                 fs::create_dir(&directory)?;
             }
@@ -123,15 +128,15 @@ fn inherit_cpuset(above: &Path, directory: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Makes the directories of testbed `name` in every hierarchy.
-pub(super) fn create(name: &str) -> Result<()> {
-    hierarchies()?.iter().try_for_each(|hierarchy| hierarchy.create(name))
+/// Makes the directories of a testbed in every hierarchy.
+pub(super) fn create(layout: &Layout) -> Result<()> {
+    hierarchies()?.iter().try_for_each(|hierarchy| hierarchy.create(layout))
 }
 
 /// Moves this process into them. What it starts from now on is counted there.
-pub(super) fn enter(name: &str) -> Result<()> {
+pub(super) fn enter(layout: &Layout) -> Result<()> {
     for hierarchy in hierarchies()? {
-        fs::write(hierarchy.directory(name).join("cgroup.procs"), std::process::id().to_string())
+        fs::write(hierarchy.directory(layout).join("cgroup.procs"), std::process::id().to_string())
             .context("failed to enter the box's cgroup")?;
     }
     Ok(())
@@ -145,7 +150,9 @@ pub(super) fn remount_inside() -> Result<()> {
         let target = mount.to_string_lossy();
         run("umount", &["--lazy", &target])?;
         match kind {
-            Kind::V1(options) => run("mount", &["-t", "cgroup", "-o", &options, "cgroup", &target])?,
+            Kind::V1(options) => {
+                run("mount", &["-t", "cgroup", "-o", &options, "cgroup", &target])?;
+            }
             // Container runtimes disagree about hybrid set-ups; version 1 alone is understood by all.
             Kind::V2 if hybrid => {}
             Kind::V2 => {
@@ -169,17 +176,17 @@ fn make_room(root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Whether testbed `name` has left anything here.
-pub(super) fn exists(name: &str) -> bool {
-    hierarchies().is_ok_and(|all| all.iter().any(|hierarchy| hierarchy.directory(name).exists()))
+/// Whether a testbed has left anything here.
+pub(super) fn exists(layout: &Layout) -> bool {
+    hierarchies().is_ok_and(|all| all.iter().any(|hierarchy| hierarchy.directory(layout).exists()))
 }
 
-/// The names of all testbeds that have a cgroup, with or without any other record.
-pub(super) fn names() -> Vec<String> {
+/// The names of all testbeds beside `layout` that have a cgroup, with or without any other record.
+pub(super) fn names(layout: &Layout) -> Vec<String> {
     let mut names: Vec<String> = hierarchies()
         .unwrap_or_default()
         .iter()
-        .flat_map(|hierarchy| subdirectories(&hierarchy.mount.join(PARENT)))
+        .flat_map(|hierarchy| subdirectories(&hierarchy.mount.join(parent(layout))))
         .filter_map(|directory| Some(directory.file_name()?.to_str()?.to_owned()))
         .collect();
     names.sort();
@@ -187,14 +194,14 @@ pub(super) fn names() -> Vec<String> {
     names
 }
 
-/// Ends every process of testbed `name` and removes its directories.
-pub(super) fn remove(name: &str) -> Result<()> {
+/// Ends every process of a testbed and removes its directories.
+pub(super) fn remove(layout: &Layout) -> Result<()> {
     let hierarchies = hierarchies()?;
     let deadline = Instant::now() + Duration::from_secs(20);
     loop {
         let mut left = Vec::new();
         for hierarchy in &hierarchies {
-            empty(&hierarchy.directory(name), &mut left);
+            empty(&hierarchy.directory(layout), &mut left);
         }
         if left.is_empty() {
             break;
@@ -206,7 +213,7 @@ pub(super) fn remove(name: &str) -> Result<()> {
     }
     for hierarchy in &hierarchies {
         // Another testbed may still use the shared directory.
-        let _ = fs::remove_dir(hierarchy.mount.join(PARENT));
+        let _ = fs::remove_dir(hierarchy.mount.join(parent(layout)));
     }
     Ok(())
 }
@@ -238,22 +245,16 @@ fn subdirectories(directory: &Path) -> Vec<PathBuf> {
     found
 }
 
-fn run(program: &str, args: &[&str]) -> Result<()> {
-    let output =
-        Command::new(program).args(args).output().with_context(|| format!("failed to start `{program}`"))?;
-    if !output.status.success() {
-        bail!(
-            "failed to run `{program} {}`: {}",
-            args.join(" "),
-            String::from_utf8_lossy(&output.stderr).trim()
-        );
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_name_under_two_run_roots_is_two_cgroups() {
+        let parent = |run: &str| parent(&Layout::at(Path::new(run)).unwrap());
+        assert_eq!(parent("/tmp/windlass-0/default"), "windlass-tmp-windlass-0");
+        assert_ne!(parent("/tmp/windlass-0/default"), parent("/tmp/ci/default"));
+    }
 
     #[test]
     fn the_kernels_list_becomes_hierarchies() {

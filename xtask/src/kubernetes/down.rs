@@ -20,7 +20,7 @@ pub(super) fn run(name: &str, all: bool) -> Result<()> {
     for name in names {
         let _lock = state::lock_name(&name)?;
         let layout = Layout::of(&name)?;
-        if !layout.run.exists() && !cgroup::exists(&name) {
+        if !layout.run.exists() && !cgroup::exists(&layout) {
             anstream::println!("testbed `{name}` is not up");
             continue;
         }
@@ -34,7 +34,7 @@ pub(super) fn run(name: &str, all: bool) -> Result<()> {
 /// Every testbed that has a run directory or a cgroup.
 fn known() -> Result<Vec<String>> {
     let mut names = layout::names()?;
-    names.extend(cgroup::names());
+    names.extend(cgroup::names(&Layout::of("any")?));
     names.sort();
     names.dedup();
     Ok(names)
@@ -58,8 +58,8 @@ pub(super) fn end(layout: &Layout) -> Result<()> {
             Mode::ControlPlane => state.outer.into_iter().for_each(|process| process.kill_group()),
         }
     }
-    if cgroup::exists(&layout.name) {
-        cgroup::remove(&layout.name)?;
+    if cgroup::exists(layout) {
+        cgroup::remove(layout)?;
     }
     let deadline = Instant::now() + Duration::from_secs(10);
     while state.as_ref().is_some_and(still_running) {

@@ -15,14 +15,15 @@ use rustix::process::{WaitOptions, wait};
 
 use super::layout::Layout;
 use super::process::Identity;
+use super::tools::{run, tool};
 use super::{cgroup, network, state};
 
 /// Enters the box's cgroups and becomes `unshare`, in a session of its own.
 pub(super) fn enter(run: &Path) -> Result<()> {
     let layout = Layout::at(run)?;
     rustix::process::setsid().context("failed to start a session")?;
-    cgroup::enter(&layout.name)?;
-    let error = Command::new("unshare")
+    cgroup::enter(&layout)?;
+    let error = tool("unshare")
         .args(["--pid", "--mount", "--net", "--uts", "--ipc", "--cgroup"])
         .args(["--fork", "--kill-child", "--mount-proc"])
         .arg(std::env::current_exe()?)
@@ -55,7 +56,7 @@ pub(super) fn init(run: &Path) -> Result<()> {
 
 /// Mounts and network, from inside the new namespaces.
 pub(super) fn prepare(layout: &Layout, address: Ipv4Addr) -> Result<()> {
-    mount(&["-t", "tmpfs", "-o", "mode=755", "tmpfs", "/run"])?;
+    run("mount", &["-t", "tmpfs", "-o", "mode=755", "tmpfs", "/run"])?;
     fs::create_dir("/run/netns")?;
     // Some paths cannot be configured: the kubelet's /var/log/containers and /var/lib/kubelet/device-plugins,
     // the CNI library's /var/lib/cni. What is written there goes to the run directory instead.
@@ -66,27 +67,16 @@ pub(super) fn prepare(layout: &Layout, address: Ipv4Addr) -> Result<()> {
         fs::create_dir_all(&work)?;
         let lower = format!("/var/{directory}");
         let options = format!("lowerdir={lower},upperdir={},workdir={}", upper.display(), work.display());
-        mount(&["-t", "overlay", "-o", &options, "overlay", &lower])?;
+        run("mount", &["-t", "overlay", "-o", &options, "overlay", &lower])?;
     }
     cgroup::remount_inside()?;
-    let hostname = Command::new("hostname").arg(super::plan::NODE_NAME).status();
-    if !hostname.is_ok_and(|status| status.success()) {
-        anstream::eprintln!("the box keeps the host's name: `hostname` failed");
-    }
+    run("hostname", &[super::plan::NODE_NAME])?;
     network::configure_inside(address)
-}
-
-fn mount(args: &[&str]) -> Result<()> {
-    let output = Command::new("mount").args(args).output().context("failed to start `mount`")?;
-    if !output.status.success() {
-        bail!("failed to run `mount {}`: {}", args.join(" "), String::from_utf8_lossy(&output.stderr).trim());
-    }
-    Ok(())
 }
 
 /// `nsenter` into the network (and, if asked, the mounts) of a box. The caller adds program and arguments.
 pub(super) fn nsenter(inner: Identity, mounts: bool, program: impl AsRef<OsStr>) -> Command {
-    let mut command = Command::new("nsenter");
+    let mut command = tool("nsenter");
     command.arg(format!("--target={}", inner.pid)).arg("--net");
     if mounts {
         command.arg("--mount");

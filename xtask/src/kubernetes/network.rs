@@ -4,10 +4,11 @@
 //! ranges are the same in every box, because each box has a network of its own.
 
 use std::net::Ipv4Addr;
-use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;
+
+use super::tools;
 
 /// The range that the boxes' links are cut from.
 const LINKS: Range = Range { base: Ipv4Addr::new(10, 99, 0, 0), prefix: 16 };
@@ -85,15 +86,8 @@ fn routes() -> Result<Vec<Range>> {
     struct Route {
         dst: String,
     }
-    let output = Command::new("ip")
-        .args(["-json", "-4", "route", "show", "table", "all"])
-        .output()
-        .context("failed to start `ip route`")?;
-    if !output.status.success() {
-        bail!("failed to read the host's routes: {}", String::from_utf8_lossy(&output.stderr).trim());
-    }
-    let routes: Vec<Route> =
-        serde_json::from_slice(&output.stdout).context("failed to understand `ip route`")?;
+    let output = tools::run("ip", &["-json", "-4", "route", "show", "table", "all"])?;
+    let routes: Vec<Route> = serde_json::from_slice(&output).context("failed to understand `ip route`")?;
     // A default route leads everywhere and so collides with nothing in particular.
     Ok(routes.iter().filter_map(|route| Range::parse(&route.dst)).filter(|range| range.prefix > 0).collect())
 }
@@ -138,11 +132,7 @@ pub(super) fn configure_inside(address: Ipv4Addr) -> Result<()> {
 }
 
 fn ip(args: &[&str]) -> Result<()> {
-    let output = Command::new("ip").args(args).output().context("failed to start `ip`")?;
-    if !output.status.success() {
-        bail!("failed to run `ip {}`: {}", args.join(" "), String::from_utf8_lossy(&output.stderr).trim());
-    }
-    Ok(())
+    tools::run("ip", args).map(drop)
 }
 
 #[cfg(test)]

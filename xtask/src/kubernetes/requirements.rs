@@ -2,17 +2,22 @@
 //!
 //! Enters what is about to be done; leaves nothing, or one error that names all that is missing.
 
-use std::env;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
+
+use super::state::Mode;
+use super::tools::find;
+
+const GO: &str =
+    "Go is missing and Kubernetes must be built: install Go 1.26 or later (https://go.dev/doc/install)";
 
 /// Where distributions put the CNI plugins: Debian and Fedora first, the upstream default last.
 const CNI_DIRECTORIES: [&str; 3] = ["/usr/lib/cni", "/usr/libexec/cni", "/opt/cni/bin"];
 const CNI_PLUGINS: [&str; 4] = ["bridge", "host-local", "loopback", "portmap"];
 
 /// A program that the node needs, and the Debian package that has it.
-const NODE_PROGRAMS: [(&str, &str); 11] = [
+const NODE_PROGRAMS: [(&str, &str); 12] = [
     ("containerd", "containerd"),
     ("ctr", "containerd"),
     ("runc", "runc"),
@@ -20,46 +25,40 @@ const NODE_PROGRAMS: [(&str, &str); 11] = [
     ("iptables-save", "iptables"),
     ("conntrack", "conntrack"),
     ("ip", "iproute2"),
+    ("hostname", "hostname"),
     ("unshare", "util-linux"),
     ("nsenter", "util-linux"),
     ("mount", "mount"),
     ("umount", "mount"),
 ];
 
-/// Go, for building the programs.
-pub(super) fn go() -> Result<()> {
-    if find("go").is_none() {
-        bail!(
-            "Go is needed to build Kubernetes and is not on PATH: install Go 1.26 or later \
-             (https://go.dev/doc/install; Debian: golang-go from backports)"
-        );
-    }
-    Ok(())
-}
-
-/// What `up --control-plane` needs beside the programs.
-pub(super) fn control_plane() -> Result<()> {
-    if find("setpriv").is_none() {
-        bail!("setpriv is missing; on Debian: apt-get install util-linux");
-    }
-    Ok(())
-}
-
-/// What `up` with a node needs beside the programs.
-pub(super) fn node() -> Result<()> {
-    let missing =
-        missing_packages(&|program| find(program).is_some(), cni_directory().is_some(), busybox().is_some());
-    let root = rustix::process::geteuid().is_root();
+/// What a testbed of `mode` needs, and Go if there is something to build.
+pub(super) fn check(mode: Mode, build: bool) -> Result<()> {
+    let has = |program: &str| find(program).is_some();
     let mut problems = Vec::new();
-    if !missing.is_empty() {
-        problems.push(format!("missing on this machine; on Debian: apt-get install {}", missing.join(" ")));
+    let packages = match mode {
+        Mode::Node => missing_packages(&has, cni_directory().is_some(), busybox().is_some()),
+        Mode::ControlPlane if has("setpriv") => Vec::new(),
+        Mode::ControlPlane => vec!["util-linux"],
+    };
+    if !packages.is_empty() {
+        problems.push(format!("programs are missing; on Debian: apt-get install {}", packages.join(" ")));
     }
-    if !root {
+    problems.extend((build && !has("go")).then(|| GO.to_owned()));
+    if mode == Mode::Node && !rustix::process::geteuid().is_root() {
         problems
             .push("a node needs root: run as root, or use `up --control-plane`, which needs none".to_owned());
     }
     if !problems.is_empty() {
-        bail!("{}", problems.join("\n"));
+        bail!("{}", problems.join("\n  and: "));
+    }
+    Ok(())
+}
+
+/// Go, for building the programs.
+pub(super) fn go() -> Result<()> {
+    if find("go").is_none() {
+        bail!(GO);
     }
     Ok(())
 }
@@ -89,15 +88,6 @@ pub(super) fn cni_directory() -> Option<&'static Path> {
 /// A statically linked busybox, the content of the images that every node starts with.
 pub(super) fn busybox() -> Option<PathBuf> {
     find("busybox").filter(|path| fs_err::read(path).is_ok_and(|elf| super::images::is_static(&elf)))
-}
-
-/// Looks a program up on PATH, and where Debian keeps root's programs when PATH lacks that.
-pub(super) fn find(program: &str) -> Option<PathBuf> {
-    let path = env::var_os("PATH").unwrap_or_default();
-    env::split_paths(&path)
-        .chain(["/usr/sbin", "/sbin"].map(PathBuf::from))
-        .map(|directory| directory.join(program))
-        .find(|candidate| candidate.is_file())
 }
 
 #[cfg(test)]

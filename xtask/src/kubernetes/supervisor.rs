@@ -6,7 +6,7 @@
 
 use std::io::Write;
 use std::path::Path;
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -18,6 +18,7 @@ use super::kubectl::Kubectl;
 use super::layout::Layout;
 use super::plan::{CONTAINERD_SOCKET, Component, Plan, Stage};
 use super::state::State;
+use super::tools::tool;
 use super::{images, inside};
 
 /// How long the API server may take; a machine that compiles at the same time is slow.
@@ -87,11 +88,11 @@ fn keep_running(layout: &Layout, component: &Component, outside: bool) {
 fn run_once(layout: &Layout, component: &Component, outside: bool) -> Result<ExitStatus> {
     let log = fs::File::options().create(true).append(true).open(layout.log(&component.name))?.into_parts().0;
     let mut command = if outside {
-        let mut command = Command::new("setpriv");
+        let mut command = tool("setpriv");
         command.args(["--pdeathsig", "KILL", "--"]).arg(&component.program);
         command
     } else {
-        Command::new(&component.program)
+        tool(&component.program)
     };
     let mut child = command
         .args(&component.args)
@@ -135,7 +136,7 @@ fn load_images(layout: &Layout, archives: &[std::path::PathBuf]) -> Result<()> {
         thread::sleep(Duration::from_millis(50));
     }
     for archive in archives {
-        images::import(Command::new("ctr"), archive)?;
+        images::import(tool("ctr"), archive)?;
     }
     fs::write(layout.path("images-loaded"), "")?;
     Ok(())

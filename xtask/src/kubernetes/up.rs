@@ -37,15 +37,10 @@ pub(super) fn up(name: &str, control_plane: bool, copy: Option<PathBuf>) -> Resu
         _ => {}
     }
     let wanted: &[_] = match mode {
-        Mode::Node => {
-            requirements::node()?;
-            &build::ALL
-        }
-        Mode::ControlPlane => {
-            requirements::control_plane()?;
-            &build::CONTROL_PLANE
-        }
+        Mode::Node => &build::ALL,
+        Mode::ControlPlane => &build::CONTROL_PLANE,
     };
+    requirements::check(mode, !build::missing(&super::layout::binaries()?, wanted).is_empty())?;
     let binaries = build::ensure(wanted)?;
     down::remove(&layout).context("failed to remove the remains of an earlier testbed")?;
     let begin = Instant::now();
@@ -120,7 +115,7 @@ fn start_box(layout: &Layout, binaries: &Path) -> Result<State> {
     };
     // Written before anything exists, so that a crash from here on leaves a trail to clean up by.
     state.write(layout)?;
-    cgroup::create(&layout.name)?;
+    cgroup::create(layout)?;
     let outer = spawn(layout, "__box")?;
     state.outer = Some(outer);
     let inner = process::await_child(outer.pid, Duration::from_secs(10)).with_context(|| box_log(layout))?;

@@ -1,0 +1,54 @@
+# What CI runs, by the same names. Nothing here is needed for the README's commands.
+
+# List the recipes
+[private]
+default:
+    @just --list --unsorted
+
+# Every check that needs no cluster, cheapest first
+check: fmt-check typos lint test generated deny
+
+# Format all Rust code
+fmt:
+    cargo fmt --all
+
+# Fail if any Rust code is not formatted
+fmt-check:
+    cargo fmt --all --check
+
+# Look for misspelt words
+typos:
+    typos
+
+# Clippy over everything, warnings as errors
+lint:
+    cargo clippy --workspace --all-targets -- -D warnings
+
+# All tests that need no cluster
+test:
+    cargo test --workspace
+
+# Fail if a generated file differs from what its generator writes
+generated:
+    cargo metadata --locked --format-version 1 > /dev/null
+    cd xtask/testbed && go mod tidy -diff
+
+# Licences, sources and duplicate versions of all dependencies
+deny:
+    cargo deny --all-features check bans licenses sources
+
+# A real Kubernetes with a node: smoke test, real-cluster tests (needs root, Go and containerd)
+real:
+    #!/usr/bin/env bash
+    set -euo pipefail
+    trap 'cargo xtask kubernetes down --name real' EXIT
+    cargo xtask kubernetes up --name real
+    cargo xtask kubernetes smoke --name real
+    cargo xtask kubernetes test --name real
+
+# A real control plane without a node: it must start and stop (needs Go)
+control-plane:
+    #!/usr/bin/env bash
+    set -euo pipefail
+    trap 'cargo xtask kubernetes down --name control-plane' EXIT
+    cargo xtask kubernetes up --name control-plane --control-plane

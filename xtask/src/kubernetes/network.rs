@@ -10,8 +10,12 @@ use serde::Deserialize;
 
 use super::tools;
 
-/// The range that the boxes' links are cut from.
-const LINKS: Range = Range { base: Ipv4Addr::new(10, 99, 0, 0), prefix: 16 };
+/// The ranges that the boxes' links are cut from; the later ones for hosts whose routes cover the first.
+const LINKS: [Range; 3] = [
+    Range { base: Ipv4Addr::new(10, 99, 0, 0), prefix: 20 },
+    Range { base: Ipv4Addr::new(172, 30, 0, 0), prefix: 20 },
+    Range { base: Ipv4Addr::new(192, 168, 224, 0), prefix: 20 },
+];
 /// The pods of every box.
 pub(super) const PODS: Range = Range { base: Ipv4Addr::new(10, 88, 0, 0), prefix: 16 };
 /// The services of every box.
@@ -63,8 +67,10 @@ pub(super) struct Link {
 
 /// The first /30 that overlaps nothing the host already routes.
 fn choose(taken: &[Range]) -> Option<Link> {
-    (0..1 << (30 - LINKS.prefix)).find_map(|index| {
-        let range = Range { base: LINKS.address(index * 4), prefix: 30 };
+    let candidates =
+        LINKS.iter().flat_map(|links| (0..1 << (30 - links.prefix)).map(|index| links.address(index * 4)));
+    candidates.enumerate().find_map(|(index, base)| {
+        let range = Range { base, prefix: 30 };
         let free = taken.iter().all(|other| !range.overlaps(*other));
         free.then(|| Link {
             host: range.address(1),
@@ -76,8 +82,10 @@ fn choose(taken: &[Range]) -> Option<Link> {
 
 /// Chooses a link that is free on this host. Hold the network lock until it is [`connect`]ed.
 pub(super) fn free_link() -> Result<Link> {
-    choose(&routes()?)
-        .with_context(|| format!("failed to find a free /30 in {LINKS}: end some testbeds with `down`"))
+    let [first, second, third] = LINKS;
+    choose(&routes()?).with_context(|| {
+        format!("failed to find a free /30: this host's routes cover all of {first}, {second} and {third}")
+    })
 }
 
 /// Every range that the host routes, the default route aside.
@@ -158,13 +166,16 @@ mod tests {
     }
 
     #[test]
-    fn a_route_over_the_whole_range_leaves_none() {
-        assert_eq!(choose(&taken(&["10.0.0.0/8"])), None);
+    fn a_host_that_routes_one_range_gets_a_link_from_the_next() {
+        let link = choose(&taken(&["10.0.0.0/8"])).unwrap();
+        assert_eq!(link.inside, "172.30.0.2".parse::<Ipv4Addr>().unwrap());
+        assert_eq!(choose(&taken(&["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16"])), None);
     }
 
     #[test]
     fn the_longest_interface_name_fits_the_kernel() {
-        assert!(format!("windlass{}", (1 << 14) - 1).len() <= 15);
+        let last: usize = LINKS.iter().map(|links| 1 << (30 - links.prefix)).sum();
+        assert!(format!("windlass{}", last - 1).len() <= 15);
     }
 
     #[test]

@@ -25,18 +25,22 @@ struct Counts {
 pub(super) fn run(name: Option<&str>, cargo: &[String]) -> Result<()> {
     convention::check(layout::checkout())?;
     let kubeconfig = choose_cluster(name)?;
-    let mut child = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command
         .current_dir(layout::checkout())
         .args(["test", "--workspace", "--no-fail-fast", "--test=*"])
         .args(cargo)
         .args(["--", "--ignored"])
         .env("KUBECONFIG", kubeconfig)
-        // `cargo run` describes xtask in these; a build script that watches them would run again.
-        .env_remove("CARGO_MANIFEST_DIR")
-        .env_remove("CARGO_MANIFEST_PATH")
-        .stdout(Stdio::piped())
-        .spawn()
-        .context("failed to start `cargo test`")?;
+        .stdout(Stdio::piped());
+    // `cargo run` describes xtask in these; a build script that watches them would take them for its own and run
+    // again, with everything that depends on it.
+    for (variable, _) in
+        std::env::vars_os().filter(|(variable, _)| describes_a_package(&variable.to_string_lossy()))
+    {
+        command.env_remove(variable);
+    }
+    let mut child = command.spawn().context("failed to start `cargo test`")?;
     let output = child.stdout.take().context("failed to read from `cargo test`")?;
     let mut counts = Counts::default();
     for line in BufReader::new(output).lines() {
@@ -56,6 +60,10 @@ pub(super) fn run(name: Option<&str>, cargo: &[String]) -> Result<()> {
         bail!("no real-cluster test ran: expected tests with #[ignore = \"{}\"]", convention::REASON);
     }
     Ok(())
+}
+
+fn describes_a_package(variable: &str) -> bool {
+    ["CARGO_PKG_", "CARGO_MANIFEST_"].iter().any(|prefix| variable.starts_with(prefix))
 }
 
 /// The testbed that was named or stands ready; else the cluster that the user has chosen.

@@ -19,7 +19,6 @@ mod reconcile;
 mod remove;
 mod typed;
 mod update;
-mod value;
 
 pub use apply::{ApplyError, ApplyOptions, apply};
 pub use conflict::{Conflict, ConflictCause, Conflicts};

@@ -7,16 +7,21 @@
 
 use std::{fmt, sync::Arc};
 
+mod defaults;
+mod field_error;
+pub(crate) mod json;
 mod load;
 mod node;
 mod normal;
+mod pattern;
+mod prune;
 mod quantity;
+mod validate;
 mod zero;
 
+pub use field_error::{FieldError, FieldReason, render};
 pub use load::LoadError;
-pub(crate) use node::{
-    Additional, Atom, DEDUCED, Kind, ListRelation, ListShape, Node, NodeId, ScalarKind, Types,
-};
+pub(crate) use node::{Additional, Atom, DEDUCED, ListRelation, ListShape, Node, NodeId, ScalarKind, Types};
 
 /// The definitions of Kubernetes' own kinds, one line each: a name, a space, the OpenAPI v3 JSON.
 /// Written by `xtask generate` from a real server's `/openapi/v3`.

@@ -12,11 +12,10 @@ use super::{
     managed::{self, Managed, ManagedFieldsError, Manager, Owned},
     reconcile::reconciled,
     remove::remove,
-    typed::{Duplicates, fields_of, misfits},
+    typed::{fields_of, misfits},
     update::{self, UpdateOptions, never_owned},
-    value::equal,
 };
-use crate::schema::TypeRef;
+use crate::schema::{TypeRef, json::equal};
 
 /// The owner of what an object held before anybody's ownership was tracked.
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
@@ -105,7 +104,7 @@ fn check_request(ty: &TypeRef, intent: &Value, options: &ApplyOptions<'_>) -> Re
     if managed_fields.is_some_and(|fields| !fields.is_null()) {
         return Err(ApplyError::BadRequest("metadata.managedFields must be nil".to_owned()));
     }
-    let problems = misfits(ty, intent, Duplicates::Refuse);
+    let problems = misfits(ty, intent);
     let problems = match problems.as_slice() {
         [] => return Ok(()),
         [one] => one.clone(),

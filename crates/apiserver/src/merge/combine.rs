@@ -217,6 +217,6 @@ fn object_in(side: Side<'_>) -> Option<&Map<String, Value>> {
     side.and_then(Value::as_object)
 }
 
-fn items_in<'v>(side: Side<'v>) -> &'v [Value] {
+fn items_in(side: Side<'_>) -> &[Value] {
     side.and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }

@@ -8,9 +8,8 @@ use super::{
     field_set::FieldSet,
     index::element_of,
     path::{Path, PathElement},
-    value::equal,
 };
-use crate::schema::{Atom, ListRelation, ListShape, Node, NodeId, TypeRef, Types};
+use crate::schema::{Atom, ListRelation, ListShape, Node, NodeId, TypeRef, Types, json::equal};
 
 /// The difference between an old and a new object. No field is in two of the sets.
 #[derive(Debug, Default)]
@@ -192,6 +191,6 @@ fn is_none_or_empty(map: Keys<'_>) -> bool {
     map.is_none_or(Map::is_empty)
 }
 
-fn as_list<'v>(side: Side<'v>) -> &'v [Value] {
+fn as_list(side: Side<'_>) -> &[Value] {
     side.and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }

@@ -89,12 +89,13 @@ impl fmt::Display for Conflicts {
 }
 
 fn printed(manager: &Manager) -> String {
-    let mut text = format!("{:?}", manager.name);
-    if !manager.subresource.is_empty() {
-        text.push_str(&format!(" with subresource {:?}", manager.subresource));
-    }
-    if manager.operation == Operation::Update {
-        text.push_str(&format!(" using {}", manager.api_version));
-    }
-    text
+    let subresource = match manager.subresource.as_str() {
+        "" => String::new(),
+        name => format!(" with subresource {name:?}"),
+    };
+    let version = match manager.operation {
+        Operation::Apply => String::new(),
+        Operation::Update => format!(" using {}", manager.api_version),
+    };
+    format!("{:?}{subresource}{version}", manager.name)
 }

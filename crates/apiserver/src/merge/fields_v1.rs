@@ -9,6 +9,7 @@ use super::{
     field_set::{Branch, FieldSet},
     path::PathElement,
 };
+use crate::schema::json::escaped;
 
 /// Why a `FieldsV1` could not be read.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -97,19 +98,6 @@ fn print(element: &PathElement) -> String {
         PathElement::Value(value) => format!("v:{}", escaped(value)),
         PathElement::Index(index) => format!("i:{index}"),
     }
-}
-
-/// JSON as Go writes it by default: safe inside HTML. These characters occur only inside strings.
-pub(crate) fn escaped(value: &Value) -> String {
-    let text = value.to_string();
-    if !text.contains(['<', '>', '&', '\u{2028}', '\u{2029}']) {
-        return text;
-    }
-    text.replace('<', "\\u003c")
-        .replace('>', "\\u003e")
-        .replace('&', "\\u0026")
-        .replace('\u{2028}', "\\u2028")
-        .replace('\u{2029}', "\\u2029")
 }
 
 #[cfg(test)]

@@ -6,8 +6,8 @@
 
 use serde_json::{Value, json};
 
-use super::{compare::Comparison, field_set::FieldSet, fields_v1::escaped, typed::fields_of};
-use crate::schema::TypeRef;
+use super::{compare::Comparison, field_set::FieldSet, typed::fields_of};
+use crate::schema::{TypeRef, json::escaped};
 
 const ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
 

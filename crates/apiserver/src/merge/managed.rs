@@ -85,16 +85,17 @@ impl Manager {
 
     /// The text by which the real server sorts managers.
     pub(crate) fn identifier(&self) -> String {
-        let mut text =
-            format!("{{\"manager\":{},\"operation\":\"{}\"", json!(self.name), self.operation.as_str());
-        if !self.api_version.is_empty() {
-            text.push_str(&format!(",\"apiVersion\":{}", json!(self.api_version)));
-        }
-        if !self.subresource.is_empty() {
-            text.push_str(&format!(",\"subresource\":{}", json!(self.subresource)));
-        }
-        text.push('}');
-        text
+        let field = |name: &str, value: &str| match value {
+            "" => String::new(),
+            value => format!(",\"{name}\":{}", json!(value)),
+        };
+        format!(
+            "{{\"manager\":{},\"operation\":\"{}\"{}{}}}",
+            json!(self.name),
+            self.operation.as_str(),
+            field("apiVersion", &self.api_version),
+            field("subresource", &self.subresource)
+        )
     }
 }
 
@@ -205,10 +206,10 @@ impl Managed {
     /// Moves what `manager` owns to the shared entry, which `first` becomes when there is none.
     fn share(&mut self, first: &Manager, manager: &Manager, version: &str) {
         let bucket = Manager::updater(ANCIENT_CHANGES, version, "");
-        if !self.entries.contains_key(&bucket) {
-            if let Some(owned) = self.entries.remove(first) {
-                self.entries.insert(bucket.clone(), owned);
-            }
+        if !self.entries.contains_key(&bucket)
+            && let Some(owned) = self.entries.remove(first)
+        {
+            self.entries.insert(bucket.clone(), owned);
         }
         let Some(owned) = self.entries.remove(manager) else {
             return;

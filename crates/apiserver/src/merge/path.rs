@@ -4,7 +4,7 @@ use std::{cmp::Ordering, fmt};
 
 use serde_json::{Map, Value};
 
-use super::value;
+use crate::schema::json as value;
 
 /// One step into an object.
 #[derive(Clone, Debug)]

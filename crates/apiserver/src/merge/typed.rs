@@ -90,23 +90,15 @@ impl<'a> FieldsWalk<'a> {
     }
 }
 
-/// Whether a list may name an item twice.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Duplicates {
-    Allow,
-    Refuse,
-}
-
 /// Why `value` does not fit its type, in the words of the real server; empty when it fits.
-pub(crate) fn misfits(ty: &TypeRef, value: &Value, duplicates: Duplicates) -> Vec<String> {
-    let mut walk = FitWalk { types: ty.types(), duplicates, path: Vec::new(), problems: Vec::new() };
+pub(crate) fn misfits(ty: &TypeRef, value: &Value) -> Vec<String> {
+    let mut walk = FitWalk { types: ty.types(), path: Vec::new(), problems: Vec::new() };
     walk.value(ty.id(), value);
     walk.problems
 }
 
 struct FitWalk<'a> {
     types: &'a Types,
-    duplicates: Duplicates,
     path: Path,
     problems: Vec<String>,
 }
@@ -170,7 +162,7 @@ impl<'a> FitWalk<'a> {
                 }
             };
             let repeated = list.relation != ListRelation::Atomic && !seen.insert(element.clone());
-            if repeated && self.duplicates == Duplicates::Refuse {
+            if repeated {
                 self.problem(&format!("duplicate entries for key {element}"));
             }
             self.below(element, |walk| walk.value(list.items, item));

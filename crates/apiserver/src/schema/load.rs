@@ -12,8 +12,8 @@ use serde_json::{Map, Value};
 use super::{
     TypeRef,
     node::{
-        Additional, DEDUCED, Kind, ListRelation, ListShape, MapShape, Node, NodeId, ScalarKind, Shape, Types,
-        UNTYPED,
+        Additional, DEDUCED, Kind, ListRelation, ListShape, MapShape, Node, NodeId, OBJECT_META, ScalarKind,
+        Shape, Types, UNTYPED,
     },
 };
 use keywords::{flag, kind_of, limits_of, rules_of, string_of, strings_of};
@@ -22,8 +22,6 @@ mod keywords;
 
 /// Schemas nest no deeper than this; deeper input is refused instead of exhausting the stack.
 const MAX_DEPTH: usize = 256;
-
-const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 
 /// Why a schema could not be read.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -200,7 +198,7 @@ impl<'a> Loader<'a> {
             ..Node::default()
         };
         self.children(&mut node, object, place)?;
-        node.shape = self.shape_of(&node, place)?;
+        node.shape = shape_of(&node, place)?;
         Ok(node)
     }
 
@@ -284,21 +282,6 @@ impl<'a> Loader<'a> {
         node.metadata_rules = own;
         Ok(())
     }
-
-    fn shape_of(&mut self, node: &Node, place: &Place) -> Result<Shape, LoadError> {
-        Ok(match node.kind {
-            None => Shape {
-                map: Some(map_shape(node, place)?),
-                scalar: Some(ScalarKind::Any),
-                list: Some(list_shape(node, place)?),
-            },
-            Some(Kind::Object) => Shape { map: Some(map_shape(node, place)?), ..Shape::default() },
-            Some(Kind::Array) => Shape { list: Some(list_shape(node, place)?), ..Shape::default() },
-            Some(kind) => {
-                Shape { scalar: Some(scalar_kind(kind, node.format.as_deref())), ..Shape::default() }
-            }
-        })
-    }
 }
 
 impl Overlay {
@@ -332,7 +315,7 @@ fn name_special(node: &mut Node, name: &str) {
             node.preserve_unknown = true;
         }
         "io.k8s.apimachinery.pkg.apis.meta.v1.FieldsV1" | "io.k8s.apimachinery.pkg.apis.meta.v1.Patch" => {
-            node.preserve_unknown = true
+            node.preserve_unknown = true;
         }
         _ if node.kind.is_none() && node.one_of.is_empty() => node.preserve_unknown = true,
         _ => {}
@@ -349,6 +332,19 @@ fn reference_of(object: &Map<String, Value>) -> Option<&str> {
         },
     }?;
     Some(reference.rsplit('/').next().unwrap_or(reference))
+}
+
+fn shape_of(node: &Node, place: &Place) -> Result<Shape, LoadError> {
+    Ok(match node.kind {
+        None => Shape {
+            map: Some(map_shape(node, place)?),
+            scalar: Some(ScalarKind::Any),
+            list: Some(list_shape(node, place)?),
+        },
+        Some(Kind::Object) => Shape { map: Some(map_shape(node, place)?), ..Shape::default() },
+        Some(Kind::Array) => Shape { list: Some(list_shape(node, place)?), ..Shape::default() },
+        Some(kind) => Shape { scalar: Some(scalar_kind(kind, node.format.as_deref())), ..Shape::default() },
+    })
 }
 
 fn map_shape(node: &Node, place: &Place) -> Result<MapShape, LoadError> {

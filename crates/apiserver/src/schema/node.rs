@@ -13,6 +13,8 @@ pub(crate) type NodeId = u32;
 pub(crate) const DEDUCED: NodeId = 0;
 pub(crate) const UNTYPED: NodeId = 1;
 
+pub(crate) const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
+
 /// The arena.
 #[derive(Debug)]
 pub(crate) struct Types {
@@ -125,12 +127,19 @@ impl Atom<'_> {
 /// A CEL rule of `x-kubernetes-validations`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Rule {
-    pub(crate) rule: String,
+    pub(crate) expression: String,
     pub(crate) message: Option<String>,
     pub(crate) message_expression: Option<String>,
     pub(crate) reason: Option<String>,
     pub(crate) field_path: Option<String>,
     pub(crate) optional_old_self: Option<bool>,
+}
+
+/// A regular expression, compiled once.
+#[derive(Clone, Debug)]
+pub(crate) struct Pattern {
+    pub(crate) text: String,
+    pub(crate) compiled: Result<regex::Regex, String>,
 }
 
 /// Bounds and patterns: everything that looks at one value and not at its shape.
@@ -143,7 +152,7 @@ pub(crate) struct Limits {
     pub(crate) multiple_of: Option<serde_json::Number>,
     pub(crate) max_length: Option<u64>,
     pub(crate) min_length: Option<u64>,
-    pub(crate) pattern: Option<String>,
+    pub(crate) pattern: Option<Pattern>,
     pub(crate) max_items: Option<u64>,
     pub(crate) min_items: Option<u64>,
     pub(crate) unique_items: bool,
@@ -199,6 +208,11 @@ impl Node {
             Some(_) => scalar(),
         };
         deduced.or_else(map).or_else(scalar).or_else(list)
+    }
+
+    /// Whether this is the server's own type of `metadata`.
+    pub(crate) fn is_object_meta(&self) -> bool {
+        self.name.as_deref() == Some(OBJECT_META)
     }
 
     /// The type of a map's key or a struct's field.

@@ -9,9 +9,9 @@ use super::{built_in, custom};
 use crate::{
     merge::{
         ApplyError, ApplyOptions, FieldSet, UpdateOptions, apply, fields_of, keep_times, path::shown,
-        track_update, value::equal,
+        track_update,
     },
-    schema::TypeRef,
+    schema::{TypeRef, json::equal},
 };
 
 struct Case {

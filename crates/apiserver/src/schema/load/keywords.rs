@@ -3,7 +3,10 @@
 use serde_json::{Map, Value};
 
 use super::{LoadError, Place};
-use crate::schema::node::{Kind, Limits, Rule};
+use crate::schema::{
+    node::{Kind, Limits, Pattern, Rule},
+    pattern,
+};
 
 pub(super) fn kind_of(object: &Map<String, Value>, place: &Place) -> Result<Option<Kind>, LoadError> {
     Ok(match string_of(object, "type", place)?.as_deref() {
@@ -72,7 +75,10 @@ pub(super) fn limits_of(object: &Map<String, Value>, place: &Place) -> Result<Li
         multiple_of: number("multipleOf")?,
         max_length: count("maxLength")?,
         min_length: count("minLength")?,
-        pattern: string_of(object, "pattern", place)?,
+        pattern: string_of(object, "pattern", place)?.filter(|text| !text.is_empty()).map(|text| {
+            let compiled = pattern::compile(&text).map_err(|error| error.to_string());
+            Pattern { text, compiled }
+        }),
         max_items: count("maxItems")?,
         min_items: count("minItems")?,
         unique_items: flag(object, "uniqueItems"),
@@ -98,7 +104,7 @@ pub(super) fn rules_of(object: &Map<String, Value>, place: &Place) -> Result<Vec
             let entry =
                 entry.as_object().ok_or_else(|| place.malformed(KEYWORD, "a rule must be an object"))?;
             Ok(Rule {
-                rule: string_of(entry, "rule", place)?
+                expression: string_of(entry, "rule", place)?
                     .ok_or_else(|| place.malformed(KEYWORD, "a rule must have a \"rule\""))?,
                 message: string_of(entry, "message", place)?,
                 message_expression: string_of(entry, "messageExpression", place)?,

@@ -1,4 +1,4 @@
-//! Equality and order of JSON values, as ownership needs them.
+//! Equality, order and text of JSON values, where Go's ideas of them differ from serde's.
 //!
 //! `1` and `1.0` are the same number here, and any two values have an order, because list items
 //! are told apart and sorted by their values.
@@ -65,6 +65,27 @@ fn compare_numbers(left: &Number, right: &Number) -> Ordering {
     }
     let float = |number: &Number| number.as_f64().unwrap_or(f64::NAN);
     float(left).total_cmp(&float(right))
+}
+
+/// JSON as Go writes it by default: safe inside HTML. These characters occur only inside strings.
+pub(crate) fn escaped(value: &Value) -> String {
+    let text = value.to_string();
+    if !text.contains(['<', '>', '&', '\u{2028}', '\u{2029}']) {
+        return text;
+    }
+    text.replace('<', "\\u003c")
+        .replace('>', "\\u003e")
+        .replace('&', "\\u0026")
+        .replace('\u{2028}', "\\u2028")
+        .replace('\u{2029}', "\\u2029")
+}
+
+/// A value as error messages quote it: strings plainly quoted, everything else as Go's JSON.
+pub(crate) fn quoted(value: &Value) -> String {
+    match value {
+        Value::String(_) => value.to_string(),
+        other => escaped(other),
+    }
 }
 
 #[cfg(test)]

@@ -35,7 +35,7 @@ generated:
 
 # Licences, sources and duplicate versions of all dependencies
 deny:
-    cargo deny --all-features check bans licenses sources
+    cargo deny check bans licenses sources
 
 # A real Kubernetes with a node: smoke test, real-cluster tests (needs root, Go and containerd)
 real:

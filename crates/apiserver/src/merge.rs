@@ -17,6 +17,7 @@ mod managed;
 mod path;
 mod reconcile;
 mod remove;
+mod strategic;
 mod typed;
 mod update;
 
@@ -26,6 +27,7 @@ pub use field_set::FieldSet;
 pub use fields_v1::FieldsError;
 pub use managed::ManagedFieldsError;
 pub use path::{Path, PathElement};
+pub use strategic::{PatchError, strategic};
 pub use typed::fields_of;
 pub use update::{UpdateOptions, keep_times, track_update};
 

@@ -1,6 +1,8 @@
 //! What must hold for any object: applying is idempotent, keeps what was asked, and takes back
 //! what is no longer asked.
 
+use std::sync::LazyLock;
+
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
@@ -10,7 +12,7 @@ use crate::{
     schema::TypeRef,
 };
 
-fn widget() -> TypeRef {
+static WIDGET: LazyLock<TypeRef> = LazyLock::new(|| {
     custom(&json!({
         "type": "object",
         "properties": {"spec": {"type": "object", "properties": {
@@ -30,6 +32,10 @@ fn widget() -> TypeRef {
             "free": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
         }}},
     }))
+});
+
+fn widget() -> &'static TypeRef {
+    &WIDGET
 }
 
 fn options<'a>(manager: &'a str, none: &'a FieldSet) -> ApplyOptions<'a> {
@@ -115,20 +121,20 @@ proptest! {
     #[test]
     fn applying_twice_is_applying_once(first in specs(), second in specs()) {
         let (ty, none) = (widget(), FieldSet::new());
-        let live = apply(&ty, None, &widget_with(&first), &options("a", &none)).expect("must apply");
+        let live = apply(ty, None, &widget_with(&first), &options("a", &none)).expect("must apply");
         let intent = widget_with(&second);
-        let once = apply(&ty, Some(&live), &intent, &options("b", &none)).expect("must apply");
-        let twice = apply(&ty, Some(&once), &intent, &options("b", &none)).expect("must apply");
+        let once = apply(ty, Some(&live), &intent, &options("b", &none)).expect("must apply");
+        let twice = apply(ty, Some(&once), &intent, &options("b", &none)).expect("must apply");
         prop_assert_eq!(once, twice);
     }
 
     #[test]
     fn a_forced_apply_holds_all_it_asked_for(first in specs(), second in specs()) {
         let (ty, none) = (widget(), FieldSet::new());
-        let live = apply(&ty, None, &widget_with(&first), &options("a", &none)).expect("must apply");
+        let live = apply(ty, None, &widget_with(&first), &options("a", &none)).expect("must apply");
         let intent = widget_with(&second);
-        let merged = apply(&ty, Some(&live), &intent, &options("b", &none)).expect("must apply");
-        let missing = fields_of(&ty, &intent).difference(&fields_of(&ty, &merged));
+        let merged = apply(ty, Some(&live), &intent, &options("b", &none)).expect("must apply");
+        let missing = fields_of(ty, &intent).difference(&fields_of(ty, &merged));
         prop_assert!(missing.is_empty(), "{:?}", missing.paths());
         for (key, value) in second.as_object().expect("a spec is an object") {
             if key == "size" || key == "args" {
@@ -140,15 +146,15 @@ proptest! {
     #[test]
     fn an_empty_intent_takes_back_what_its_manager_alone_owned(first in specs(), second in specs()) {
         let (ty, none) = (widget(), FieldSet::new());
-        let before = apply(&ty, None, &widget_with(&first), &options("a", &none)).expect("must apply");
+        let before = apply(ty, None, &widget_with(&first), &options("a", &none)).expect("must apply");
         let alone = widget_with(&json!({}));
-        let gone = apply(&ty, Some(&before), &alone, &options("a", &none)).expect("must apply");
+        let gone = apply(ty, Some(&before), &alone, &options("a", &none)).expect("must apply");
         prop_assert!(gone.get("spec").is_none_or(Value::is_null), "{}", gone);
         prop_assert!(gone.pointer("/metadata/managedFields").is_none());
 
-        let both = apply(&ty, Some(&before), &widget_with(&second), &options("b", &none)).expect("must apply");
-        let rest = apply(&ty, Some(&both), &alone, &options("a", &none)).expect("must apply");
-        let missing = fields_of(&ty, &widget_with(&second)).difference(&fields_of(&ty, &rest));
+        let both = apply(ty, Some(&before), &widget_with(&second), &options("b", &none)).expect("must apply");
+        let rest = apply(ty, Some(&both), &alone, &options("a", &none)).expect("must apply");
+        let missing = fields_of(ty, &widget_with(&second)).difference(&fields_of(ty, &rest));
         prop_assert!(missing.is_empty(), "{:?}", missing.paths());
     }
 }

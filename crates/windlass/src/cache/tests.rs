@@ -1,1 +1,214 @@
+//! The rules of the store: watch events and own writes in every order that can happen.
 
+use k8s_openapi::api::core::v1::ConfigMap;
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::*;
+use crate::object::version;
+
+fn map(name: &str, uid: &str, version: u64) -> ConfigMap {
+    serde_json::from_value(json!({
+        "metadata": {"namespace": "ns", "name": name, "uid": uid, "resourceVersion": version.to_string()}
+    }))
+    .unwrap()
+}
+
+fn objects() -> Objects<ConfigMap> {
+    let mut objects = Objects::new("us".into());
+    objects.list_started();
+    objects.list_finished(true);
+    objects
+}
+
+fn key(name: &str) -> ObjectKey {
+    ObjectKey::namespaced("ns", name)
+}
+
+fn held(objects: &Objects<ConfigMap>, name: &str) -> Option<(String, u64)> {
+    let entry = objects.get(&key(name))?;
+    Some((crate::object::uid(&*entry.object).to_owned(), version(&*entry.object)))
+}
+
+#[test]
+fn an_own_write_is_there_before_the_watch_delivers_it_and_is_news_only_once() {
+    let mut objects = objects();
+    assert!(objects.written(map("a", "x", 5)).is_some());
+    assert_eq!(held(&objects, "a"), Some(("x".into(), 5)));
+    assert!(objects.watch_applied(map("a", "x", 5)).is_none(), "known already");
+    assert!(objects.watch_applied(map("a", "x", 6)).is_some());
+}
+
+#[test]
+fn a_late_event_never_replaces_a_newer_own_write() {
+    let mut objects = objects();
+    objects.watch_applied(map("a", "x", 3));
+    objects.written(map("a", "x", 7));
+    assert!(objects.watch_applied(map("a", "x", 5)).is_none());
+    assert_eq!(held(&objects, "a"), Some(("x".into(), 7)));
+}
+
+#[test]
+fn an_own_write_that_the_watch_has_passed_is_not_put_back() {
+    let mut objects = objects();
+    objects.watch_applied(map("a", "x", 5));
+    objects.watch_deleted(&map("a", "x", 6));
+    assert!(objects.written(map("a", "x", 5)).is_none(), "its answer came after its deletion");
+    assert_eq!(held(&objects, "a"), None);
+}
+
+#[test]
+fn a_deletion_of_an_old_uid_leaves_its_successor() {
+    let mut objects = objects();
+    objects.watch_applied(map("a", "x", 3));
+    objects.written(map("a", "y", 9));
+    assert!(objects.watch_deleted(&map("a", "x", 6)).is_none());
+    assert_eq!(held(&objects, "a"), Some(("y".into(), 9)));
+}
+
+#[test]
+fn an_object_that_we_deleted_does_not_come_back_with_a_late_event() {
+    let mut objects = objects();
+    objects.watch_applied(map("a", "x", 3));
+    assert!(objects.deleted(&key("a"), "x").is_some());
+    assert!(objects.watch_applied(map("a", "x", 4)).is_none());
+    assert!(objects.watch_deleted(&map("a", "x", 5)).is_none(), "known already");
+    assert!(objects.watch_applied(map("a", "y", 6)).is_some(), "a new object of that name");
+}
+
+#[test]
+fn a_creation_that_was_deleted_before_the_watch_delivered_it_vanishes() {
+    let mut objects = objects();
+    objects.written(map("a", "x", 5));
+    assert!(objects.watch_deleted(&map("a", "x", 6)).is_some());
+    assert_eq!(held(&objects, "a"), None);
+}
+
+#[test]
+fn a_list_drops_what_it_does_not_hold_and_doubts_newer_own_writes() {
+    let mut objects = objects();
+    objects.watch_applied(map("a", "x", 3));
+    objects.watch_applied(map("b", "x2", 4));
+    objects.written(map("c", "x3", 9));
+    objects.list_started();
+    objects.listed(map("b", "x2", 4));
+    objects.listed(map("d", "x4", 8));
+    let (changes, doubtful) = objects.list_finished(false);
+    let summary: Vec<_> = changes.iter().map(|c| (c.key.name().to_owned(), c.new.is_some())).collect();
+    assert_eq!(summary, [("d".to_owned(), true), ("a".to_owned(), false)]);
+    assert_eq!(doubtful, [(key("c"), 9)]);
+    assert!(objects.absent(&key("c"), 8).is_none(), "another version than was asked about");
+    assert!(objects.absent(&key("c"), 9).is_some());
+}
+
+#[test]
+fn what_a_list_shows_of_a_deleted_object_is_ignored() {
+    let mut objects = objects();
+    objects.watch_applied(map("a", "x", 3));
+    objects.list_started();
+    objects.listed(map("a", "x", 3));
+    objects.deleted(&key("a"), "x");
+    let (changes, _) = objects.list_finished(false);
+    assert!(changes.is_empty());
+    assert_eq!(held(&objects, "a"), None);
+    assert!(objects.watch_applied(map("a", "x", 4)).is_none(), "still ignored after the list");
+}
+
+#[test]
+fn indexes_follow_the_objects() {
+    let mut objects = objects();
+    let labelled = |version: u64, team: &str| {
+        let mut object = map("a", "x", version);
+        object.metadata.labels = Some([("team".to_owned(), team.to_owned())].into());
+        object.metadata.owner_references = Some(
+            serde_json::from_value(json!([{
+                "apiVersion": "v1", "kind": "Node", "name": "n", "uid": team, "controller": true
+            }]))
+            .unwrap(),
+        );
+        object
+    };
+    objects.watch_applied(labelled(1, "red"));
+    objects.add_index(
+        "team",
+        Arc::new(|o| o.metadata.labels.iter().flatten().map(|(_, v)| v.clone()).collect()),
+    );
+    assert_eq!(objects.indexed("team", "red").unwrap().len(), 1);
+    objects.watch_applied(labelled(2, "blue"));
+    assert!(objects.indexed("team", "red").unwrap().is_empty());
+    assert_eq!(objects.indexed("team", "blue").unwrap().len(), 1);
+    assert_eq!((objects.owned_by("red").len(), objects.owned_by("blue").len()), (0, 1));
+    objects.watch_deleted(&labelled(3, "blue"));
+    assert!(objects.indexed("team", "blue").unwrap().is_empty());
+    assert!(objects.indexed("size", "1").is_none());
+}
+
+/// What the API server did to one name, in order: the uid and whether the object is there afterwards.
+#[derive(Clone, Debug)]
+struct History(Vec<(u64, Option<u64>)>);
+
+/// Random creations, updates and deletions of one name, at versions 1, 2, 3, …
+fn histories() -> impl Strategy<Value = History> {
+    prop::collection::vec(0..3_u8, 1..12).prop_map(|steps| {
+        let mut history = Vec::new();
+        let (mut alive, mut uid) = (false, 0);
+        for (at, step) in (1..).zip(steps) {
+            if alive && step == 0 {
+                alive = false;
+                history.push((at, None));
+            } else {
+                if !alive {
+                    uid += 1;
+                }
+                alive = true;
+                history.push((at, Some(uid)));
+            }
+        }
+        History(history)
+    })
+}
+
+proptest! {
+    /// The watch delivers the history in order; the answers to any of the writes arrive at any time after they
+    /// happened. In the end the store agrees with the server, and on the way no copy is replaced by an older one.
+    #[test]
+    fn the_store_ends_up_with_what_the_server_has(
+        (history, answers) in histories().prop_flat_map(|history| {
+            let answers = prop::collection::vec((any::<bool>(), 0..12_usize), history.0.len());
+            (Just(history), answers)
+        })
+    ) {
+        let mut objects = objects();
+        let mut newest = 0;
+        let mut last_uid = 0;
+        for (step, (at, uid)) in history.0.iter().enumerate() {
+            // Answers to writes may overtake the watch, or come later than it.
+            for ((version, uid), (own, arrival)) in history.0.iter().zip(&answers) {
+                if let (Some(uid), true) = (uid, *own && *arrival == step) {
+                    objects.written(map("a", &uid.to_string(), *version));
+                }
+            }
+            match uid {
+                Some(uid) => {
+                    last_uid = *uid;
+                    objects.watch_applied(map("a", &uid.to_string(), *at));
+                }
+                None => {
+                    objects.watch_deleted(&map("a", &last_uid.to_string(), *at));
+                }
+            }
+            if let Some((_, version)) = held(&objects, "a") {
+                prop_assert!(version >= newest, "{version} after {newest}");
+                newest = version;
+            }
+        }
+        // The rest of the answers, late.
+        for ((version, uid), (own, arrival)) in history.0.iter().zip(&answers) {
+            if let (Some(uid), true) = (uid, *own && *arrival >= history.0.len()) {
+                objects.written(map("a", &uid.to_string(), *version));
+            }
+        }
+        let expected = history.0.last().and_then(|(at, uid)| Some((uid.as_ref()?.to_string(), *at)));
+        prop_assert_eq!(held(&objects, "a"), expected);
+    }
+}

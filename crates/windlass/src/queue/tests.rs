@@ -1,1 +1,244 @@
+//! The queue's claims: by example with a paused clock, and by property against random histories.
 
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn state() -> (State<u8>, Instant) {
+    (State::new(Backoff::default()), Instant::now())
+}
+
+fn ms(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+fn keys(state: &mut State<u8>, now: Instant) -> Vec<u8> {
+    std::iter::from_fn(|| state.next(now).map(|job| job.key)).collect()
+}
+
+#[test]
+fn keys_leave_in_the_order_in_which_they_came() {
+    let (mut queue, now) = state();
+    for key in [7, 3, 9, 3, 1, 7] {
+        queue.add(key, Priority::NORMAL, now);
+    }
+    assert_eq!(keys(&mut queue, now), [7, 3, 9, 1]);
+}
+
+#[test]
+fn live_events_pass_the_startup_resync() {
+    let (mut queue, now) = state();
+    for key in [1, 2, 3] {
+        queue.add(key, Priority::LOW, now);
+    }
+    queue.add(9, Priority::NORMAL, now);
+    queue.add(3, Priority::NORMAL, now);
+    queue.add(9, Priority::LOW, now);
+    assert_eq!(keys(&mut queue, now), [3, 9, 1, 2]);
+}
+
+#[test]
+fn a_key_that_is_added_while_it_runs_runs_once_more() {
+    let (mut queue, now) = state();
+    queue.add(1, Priority::NORMAL, now);
+    assert_eq!(keys(&mut queue, now), [1]);
+    queue.add(1, Priority::NORMAL, now);
+    queue.add(1, Priority::NORMAL, now);
+    assert_eq!(queue.next(now), None, "it runs already");
+    queue.finish(&1, Outcome::Done, now);
+    assert_eq!(keys(&mut queue, now), [1]);
+    queue.finish(&1, Outcome::Done, now);
+    assert_eq!(queue.next(now), None);
+}
+
+#[test]
+fn the_backoff_doubles_from_5_ms_to_1000_s_and_a_success_resets_it() {
+    let (mut queue, mut now) = state();
+    queue.add(1, Priority::NORMAL, now);
+    let mut delays = Vec::new();
+    for _ in 0..20 {
+        assert_eq!(keys(&mut queue, now), [1]);
+        let delay = queue.finish(&1, Outcome::Failed, now).unwrap();
+        delays.push(delay);
+        assert_eq!(queue.next(now + delay - ms(1)), None, "not before its time");
+        now += delay;
+    }
+    assert_eq!(delays[..4], [ms(5), ms(10), ms(20), ms(40)]);
+    assert_eq!(delays[17], ms(5 << 17));
+    assert_eq!(delays[18..], [Duration::from_secs(1000); 2]);
+    assert_eq!(keys(&mut queue, now), [1]);
+    queue.finish(&1, Outcome::Done, now);
+    queue.add(1, Priority::NORMAL, now);
+    assert_eq!(keys(&mut queue, now), [1]);
+    assert_eq!(queue.finish(&1, Outcome::Failed, now), Some(ms(5)));
+}
+
+#[test]
+fn events_during_the_backoff_run_the_key_without_making_the_backoff_longer() {
+    let (mut queue, start) = state();
+    queue.add(1, Priority::NORMAL, start);
+    keys(&mut queue, start);
+    queue.finish(&1, Outcome::Failed, start);
+    for _ in 0..50 {
+        queue.add(1, Priority::NORMAL, start + ms(1));
+        assert_eq!(keys(&mut queue, start + ms(1)), [1]);
+        assert_eq!(queue.finish(&1, Outcome::Failed, start + ms(1)), Some(ms(4)));
+    }
+    assert_eq!(keys(&mut queue, start + ms(5)), [1]);
+    assert_eq!(queue.finish(&1, Outcome::Failed, start + ms(5)), Some(ms(10)));
+}
+
+#[test]
+fn a_requeue_waits_its_time_unless_an_event_comes_first() {
+    let (mut queue, now) = state();
+    queue.add(1, Priority::NORMAL, now);
+    keys(&mut queue, now);
+    queue.finish(&1, Outcome::RequeueAfter(ms(100)), now);
+    assert_eq!(queue.next_deadline(), Some(now + ms(100)));
+    queue.add(1, Priority::NORMAL, now + ms(10));
+    assert_eq!(keys(&mut queue, now + ms(10)), [1]);
+    queue.finish(&1, Outcome::Done, now + ms(10));
+    assert_eq!(queue.next(now + ms(200)), None, "the requeue was used up");
+}
+
+#[test]
+fn an_earlier_delay_wins() {
+    let (mut queue, now) = state();
+    queue.add_after(1, Priority::NORMAL, ms(100), now);
+    queue.add_after(1, Priority::NORMAL, ms(50), now);
+    queue.add_after(1, Priority::NORMAL, ms(70), now);
+    assert_eq!(queue.next(now + ms(49)), None);
+    assert_eq!(keys(&mut queue, now + ms(50)), [1]);
+    queue.finish(&1, Outcome::Done, now + ms(50));
+    assert_eq!(queue.next(now + ms(500)), None);
+}
+
+#[test]
+fn the_depth_counts_ready_keys_by_priority() {
+    let (mut queue, now) = state();
+    queue.add(1, Priority::LOW, now);
+    queue.add(2, Priority::LOW, now);
+    queue.add(3, Priority::NORMAL, now);
+    queue.add_after(4, Priority::NORMAL, ms(1), now);
+    assert_eq!(queue.depth(), BTreeMap::from([(Priority::LOW, 2), (Priority::NORMAL, 1)]));
+    queue.next(now);
+    assert_eq!(queue.unfinished(now + ms(3)), (ms(3), ms(3)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn workers_sleep_until_a_key_is_due() {
+    let queue = Arc::new(Queue::new(Backoff::default()));
+    queue.add_after(1, Priority::NORMAL, Duration::from_secs(3600));
+    let started = Instant::now();
+    assert_eq!(queue.next().await.map(|job| job.key), Some(1));
+    assert_eq!(started.elapsed().as_secs(), 3600);
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_waiting_worker_gets_a_key() {
+    let queue = Arc::new(Queue::new(Backoff::default()));
+    let workers: Vec<_> = (0..4)
+        .map(|_| {
+            let queue = queue.clone();
+            tokio::spawn(async move { queue.next().await.map(|job| job.key) })
+        })
+        .collect();
+    tokio::task::yield_now().await;
+    for key in 0..4_u8 {
+        queue.add(key, Priority::NORMAL);
+    }
+    let mut seen = BTreeSet::new();
+    for worker in workers {
+        seen.extend(worker.await.unwrap());
+    }
+    assert_eq!(seen, BTreeSet::from([0, 1, 2, 3]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_drain_waits_for_what_runs_and_starts_nothing_more() {
+    let queue = Arc::new(Queue::new(Backoff::default()));
+    queue.add(1, Priority::NORMAL);
+    queue.add(2, Priority::NORMAL);
+    let job = queue.next().await.unwrap();
+    queue.close();
+    assert!(queue.next().await.is_none());
+    assert!(!queue.add(3, Priority::NORMAL));
+    let drained = tokio::spawn({
+        let queue = queue.clone();
+        async move { queue.drained().await }
+    });
+    tokio::time::sleep(ms(10)).await;
+    assert!(!drained.is_finished(), "key 1 still runs");
+    queue.finish(&job.key, Outcome::Failed);
+    drained.await.unwrap();
+}
+
+/// One step of a random history.
+#[derive(Clone, Debug)]
+enum Step {
+    Add(u8, bool),
+    AddAfter(u8, u16),
+    Next,
+    Finish(u8, u8),
+    Wait(u16),
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let key = 0..6_u8;
+    let step = prop_oneof![
+        4 => (key.clone(), any::<bool>()).prop_map(|(key, low)| Step::Add(key, low)),
+        1 => (key.clone(), 0..2000_u16).prop_map(|(key, delay)| Step::AddAfter(key, delay)),
+        4 => Just(Step::Next),
+        4 => (key, 0..3_u8).prop_map(|(key, outcome)| Step::Finish(key, outcome)),
+        2 => (0..3000_u16).prop_map(Step::Wait),
+    ];
+    prop::collection::vec(step, 1..120)
+}
+
+proptest! {
+    /// Replays a history against a model that knows only which keys are owed a run.
+    #[test]
+    fn no_key_is_lost_and_none_runs_twice_at_once(history in steps()) {
+        let (mut queue, mut now) = state();
+        let mut running = BTreeSet::new();
+        let mut owed = BTreeSet::new();
+        for step in history {
+            match step {
+                Step::Add(key, low) => {
+                    queue.add(key, if low { Priority::LOW } else { Priority::NORMAL }, now);
+                    owed.insert(key);
+                }
+                Step::AddAfter(key, delay) => {
+                    queue.add_after(key, Priority::NORMAL, ms(delay.into()), now);
+                }
+                Step::Next => {
+                    if let Some(job) = queue.next(now) {
+                        prop_assert!(running.insert(job.key), "{} runs already", job.key);
+                        owed.remove(&job.key);
+                    } else {
+                        prop_assert!(owed.is_subset(&running), "{:?} is owed a run", owed);
+                    }
+                }
+                Step::Finish(key, outcome) if running.remove(&key) => {
+                    let outcome = [Outcome::Done, Outcome::Failed, Outcome::RequeueAfter(ms(7))][usize::from(outcome)];
+                    let retry = queue.finish(&key, outcome, now);
+                    prop_assert_eq!(retry.is_some(), outcome == Outcome::Failed);
+                }
+                Step::Finish(..) => {}
+                Step::Wait(delay) => now += ms(delay.into()),
+            }
+            prop_assert_eq!(queue.running(), running.len());
+        }
+        // Whatever is still owed runs once the workers are free.
+        for key in running {
+            queue.finish(&key, Outcome::Done, now);
+        }
+        let left: BTreeSet<u8> = keys(&mut queue, now).into_iter().collect();
+        prop_assert!(owed.is_subset(&left), "{:?} of {:?} lost", owed, left);
+    }
+}

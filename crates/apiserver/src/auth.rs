@@ -1,0 +1,38 @@
+//! Who asks.
+
+/// The group whose members may do everything.
+pub const MASTERS: &str = "system:masters";
+
+/// An authenticated user. It travels in the extensions of a request, put there by whoever has
+/// authenticated it: the listener from a certificate or a token, an in-process client from its maker.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Identity {
+    /// The user's name.
+    pub name: String,
+    /// The groups that it belongs to.
+    pub groups: Vec<String>,
+}
+
+impl Identity {
+    /// A user with these groups; `system:authenticated` is added.
+    pub fn new(name: impl Into<String>, groups: impl IntoIterator<Item = String>) -> Self {
+        let mut groups: Vec<String> = groups.into_iter().collect();
+        groups.push("system:authenticated".into());
+        Self { name: name.into(), groups }
+    }
+
+    /// The administrator of a cluster that was just made.
+    pub fn admin() -> Self {
+        Self::new("kubernetes-admin", [MASTERS.to_owned()])
+    }
+
+    /// Nobody in particular.
+    pub fn anonymous() -> Self {
+        Self { name: "system:anonymous".into(), groups: vec!["system:unauthenticated".into()] }
+    }
+
+    /// Whether the user may do everything.
+    pub fn is_master(&self) -> bool {
+        self.groups.iter().any(|group| group == MASTERS)
+    }
+}

@@ -1,0 +1,285 @@
+//! The API over HTTP, as a `tower` service that needs no socket.
+//!
+//! A request enters as HTTP and leaves as a call of the registry; objects, lists, watch streams and
+//! failures come back as HTTP. Routing is data, not code: which paths exist follows from the catalogue.
+//!
+//! ```text
+//! path -> Route -> verb -> registry -> representation (object | Table | PartialObjectMetadata)
+//! ```
+
+mod accept;
+mod answer;
+mod body;
+mod discovery;
+mod openapi;
+mod path;
+mod query;
+mod read;
+mod table;
+mod watch;
+mod write;
+
+use std::{
+    convert::Infallible,
+    future::Future,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use bytes::Bytes;
+use http::{Method, Request, Response, header, request::Parts};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use serde_json::json;
+use tower::Service;
+
+pub use self::body::Body;
+use self::{
+    path::{Place, Route},
+    query::Query,
+};
+use crate::{
+    auth::Identity,
+    error::{Error, Named, Reason, Result},
+    registry::{Registry, Resource},
+};
+
+/// The largest body that is read, as in the real server.
+const BODY_LIMIT: usize = 3 * 1024 * 1024;
+
+/// The API server: cheap to clone, and every clone is the same server.
+#[derive(Debug, Clone)]
+pub struct ApiServer {
+    registry: Arc<Registry>,
+}
+
+/// One request while it is being answered.
+#[derive(Debug)]
+struct Call<'a> {
+    registry: &'a Registry,
+    parts: &'a Parts,
+    query: Query,
+    identity: Identity,
+    body: Bytes,
+}
+
+impl ApiServer {
+    /// Serves what `registry` holds.
+    pub fn new(registry: Arc<Registry>) -> Self {
+        Self { registry }
+    }
+
+    /// The registry behind the server.
+    pub fn registry(&self) -> &Arc<Registry> {
+        &self.registry
+    }
+
+    /// The same server as one user sees it: a service for an in-process client or for one connection.
+    pub fn as_user(&self, identity: Identity) -> AsUser {
+        AsUser { server: self.clone(), identity }
+    }
+
+    /// Answers one request. Failures are answers too.
+    pub async fn answer<B>(&self, request: Request<B>) -> Response<Body>
+    where
+        B: http_body::Body<Data = Bytes> + Send,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let (parts, body) = request.into_parts();
+        let outcome = match read_body(body).await {
+            Ok(body) => self.dispatch(&parts, body),
+            Err(error) => Err(error),
+        };
+        outcome.unwrap_or_else(|error| answer::failure(&error))
+    }
+
+    fn dispatch(&self, parts: &Parts, body: Bytes) -> Result<Response<Body>> {
+        let query = Query::parse(parts.uri.query().unwrap_or_default());
+        let identity = parts.extensions.get::<Identity>().cloned().unwrap_or_else(Identity::anonymous);
+        let call = Call { registry: &self.registry, parts, query, identity, body };
+        let route = Route::parse(parts.uri.path());
+        call.authorize(&route)?;
+        match route {
+            Route::Healthy => Ok(answer::text("ok")),
+            Route::Version => Ok(answer::json(&version())),
+            Route::Discovery(part) => call.discover(&part),
+            Route::OpenApi(part) => call.open_api(part.as_deref()),
+            Route::Resource(place) => call.resource(&place),
+            Route::Unknown => Ok(answer::not_a_path()),
+        }
+    }
+}
+
+impl Call<'_> {
+    /// Members of `system:masters` may do everything; everybody may ask what the server is.
+    fn authorize(&self, route: &Route) -> Result<()> {
+        let public = matches!(route, Route::Healthy | Route::Version);
+        if public || self.identity.is_master() {
+            return Ok(());
+        }
+        let why = |what: &str| format!("User \"{}\" cannot {what}", self.identity.name);
+        let method = self.parts.method.as_str().to_lowercase();
+        Err(match route {
+            Route::Resource(place) => {
+                let verb = self.verb(place);
+                let scope = match &place.namespace {
+                    Some(namespace) => format!("in the namespace \"{namespace}\""),
+                    None => "at the cluster scope".to_owned(),
+                };
+                let what = Named { group: &place.group, resource: &place.resource };
+                let why = why(&format!(
+                    "{verb} resource \"{}\" in API group \"{}\" {scope}",
+                    place.resource, place.group
+                ));
+                Error::forbidden(what, place.name.as_deref().unwrap_or_default(), why)
+            }
+            _ => {
+                let why = why(&format!("{method} path \"{}\"", self.parts.uri.path()));
+                Error::forbidden(Named { group: "", resource: "" }, "", why)
+            }
+        })
+    }
+
+    /// The API's word for what the request does.
+    fn verb(&self, place: &Place) -> &'static str {
+        let named = place.name.is_some();
+        match self.parts.method {
+            Method::GET | Method::HEAD if self.query.flag("watch") => "watch",
+            Method::GET | Method::HEAD if named => "get",
+            Method::GET | Method::HEAD => "list",
+            Method::POST => "create",
+            Method::PUT => "update",
+            Method::PATCH => "patch",
+            Method::DELETE if named => "delete",
+            Method::DELETE => "deletecollection",
+            _ => "",
+        }
+    }
+
+    fn resource(&self, place: &Place) -> Result<Response<Body>> {
+        let resource = self.registry.resource(&place.group, &place.version, &place.resource)?;
+        if place.namespace.is_some() && !resource.namespaced {
+            return Err(Error::no_such_path());
+        }
+        let verb = self.verb(place);
+        if let Some(subresource) = &place.subresource {
+            let known = resource.subresources.iter().find(|known| &known.name == subresource);
+            let known = known.ok_or_else(Error::no_such_path)?;
+            if !known.verbs.iter().any(|allowed| allowed == verb) {
+                return Err(not_allowed());
+            }
+        } else if verb.is_empty() || resource.allow(verb).is_err() {
+            return Err(not_allowed());
+        }
+        if place.namespace.is_none() && resource.namespaced && (place.name.is_some() || verb == "create") {
+            return Err(Error::no_such_path());
+        }
+        self.perform(verb, place, &resource)
+    }
+
+    fn perform(&self, verb: &str, place: &Place, resource: &Arc<Resource>) -> Result<Response<Body>> {
+        match verb {
+            "get" => self.get(place, resource),
+            "list" => self.list(place, resource),
+            "watch" => self.watch(place, resource),
+            "create" => self.create(place, resource),
+            "update" => self.update(place, resource),
+            "patch" => self.patch(place, resource),
+            "delete" => self.delete(place, resource),
+            "deletecollection" => self.delete_collection(place, resource),
+            _ => Err(not_allowed()),
+        }
+    }
+
+    fn header(&self, name: header::HeaderName) -> &str {
+        self.parts.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
+    }
+}
+
+fn not_allowed() -> Error {
+    let mut error =
+        Error::new(Reason::MethodNotAllowed, "the server does not allow this method on the requested resource");
+    error.details = Some(Box::default());
+    error
+}
+
+async fn read_body<B>(body: B) -> Result<Bytes>
+where
+    B: http_body::Body<Data = Bytes> + Send,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    match Limited::new(body, BODY_LIMIT).collect().await {
+        Ok(collected) => Ok(collected.to_bytes()),
+        Err(error) if error.is::<LengthLimitError>() => {
+            let message = format!("Request entity too large: limit is {BODY_LIMIT}");
+            Err(Error::new(Reason::RequestEntityTooLarge, message))
+        }
+        Err(error) => Err(Error::bad_request(format!("failed to read the request body: {error}"))),
+    }
+}
+
+/// What `/version` says. The API is that of the Kubernetes release that the tables were recorded from.
+fn version() -> serde_json::Value {
+    json!({
+        "major": "1", "minor": "37", "gitVersion": "v1.37.1+windlass", "gitCommit": "", "gitTreeState": "",
+        "buildDate": "", "goVersion": "", "compiler": "rustc", "platform": format!("{}/{}", os(), arch()),
+        "emulationMajor": "1", "emulationMinor": "37", "minCompatibilityMajor": "1", "minCompatibilityMinor": "36",
+    })
+}
+
+fn os() -> &'static str {
+    if std::env::consts::OS == "macos" { "darwin" } else { std::env::consts::OS }
+}
+
+fn arch() -> &'static str {
+    match std::env::consts::ARCH {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        other => other,
+    }
+}
+
+impl<B> Service<Request<B>> for ApiServer
+where
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let server = self.clone();
+        Box::pin(async move { Ok(server.answer(request).await) })
+    }
+}
+
+/// An [`ApiServer`] whose requests all come from one user.
+#[derive(Debug, Clone)]
+pub struct AsUser {
+    server: ApiServer,
+    identity: Identity,
+}
+
+impl<B> Service<Request<B>> for AsUser
+where
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, mut request: Request<B>) -> Self::Future {
+        request.extensions_mut().insert(self.identity.clone());
+        self.server.call(request)
+    }
+}

@@ -1,0 +1,72 @@
+//! Answers: from results to HTTP.
+
+use bytes::Bytes;
+use http::{HeaderValue, Response, StatusCode, header};
+use serde_json::Value;
+
+use super::Body;
+use crate::error::Error;
+
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
+
+fn response(code: StatusCode, kind: HeaderValue, body: Body) -> Response<Body> {
+    let mut response = Response::new(body);
+    *response.status_mut() = code;
+    response.headers_mut().insert(header::CONTENT_TYPE, kind);
+    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
+    response
+}
+
+/// A value as JSON.
+pub(super) fn json(value: &Value) -> Response<Body> {
+    bytes(value.to_string().into())
+}
+
+/// Bytes that are JSON already.
+pub(super) fn bytes(bytes: Bytes) -> Response<Body> {
+    response(StatusCode::OK, JSON, Body::whole(bytes))
+}
+
+/// A JSON body in pieces or without an end.
+pub(super) fn body(body: Body) -> Response<Body> {
+    response(StatusCode::OK, JSON, body)
+}
+
+/// The same answer with another status.
+pub(super) fn with_status(mut response: Response<Body>, code: StatusCode) -> Response<Body> {
+    *response.status_mut() = code;
+    response
+}
+
+/// The same answer with warnings for the client to show.
+pub(super) fn with_warnings(mut response: Response<Body>, warnings: &[String]) -> Response<Body> {
+    for warning in warnings {
+        let text = warning.replace('\\', "\\\\").replace('"', "\\\"");
+        if let Ok(value) = HeaderValue::from_str(&format!("299 - \"{text}\"")) {
+            response.headers_mut().append(header::WARNING, value);
+        }
+    }
+    response
+}
+
+/// Plain text.
+pub(super) fn text(text: &str) -> Response<Body> {
+    response(StatusCode::OK, TEXT, Body::whole(text.to_owned()))
+}
+
+/// The answer to a path outside of the API.
+pub(super) fn not_a_path() -> Response<Body> {
+    response(StatusCode::NOT_FOUND, TEXT, Body::whole("404 page not found\n"))
+}
+
+/// A failure.
+pub(super) fn failure(error: &Error) -> Response<Body> {
+    let code = StatusCode::from_u16(error.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let mut response = response(code, JSON, Body::whole(error.to_status().to_string()));
+    let seconds = error.details.as_ref().map_or(0, |details| details.retry_after_seconds);
+    if seconds > 0 {
+        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    response
+}

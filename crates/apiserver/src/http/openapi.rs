@@ -1,0 +1,195 @@
+//! OpenAPI v3: the types of every group version, as far as clients look at them.
+//!
+//! `kubectl apply` takes merge keys from here, `kubectl explain` fields, and both look into the paths to
+//! learn which kind a resource has and whether it can be tried out with a dry run.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use http::Response;
+use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
+
+use super::{Body, Call, answer};
+use crate::{
+    error::Result,
+    registry::{Catalog, Origin, Resource, catalog, definitions},
+};
+
+const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.";
+
+impl Call<'_> {
+    pub(super) fn open_api(&self, document: Option<&str>) -> Result<Response<Body>> {
+        let catalog = self.registry.catalog();
+        let Some(path) = document else {
+            return Ok(answer::json(&index(&catalog)));
+        };
+        let (group, version) = match path.split('/').collect::<Vec<_>>().as_slice() {
+            ["api", version] => (String::new(), (*version).to_owned()),
+            ["apis", group, version] => ((*group).to_owned(), (*version).to_owned()),
+            _ => return Ok(answer::not_a_path()),
+        };
+        match catalog.version(&group, &version) {
+            Some(found) => Ok(answer::json(&self::document(&group, found))),
+            None => Ok(answer::not_a_path()),
+        }
+    }
+}
+
+fn path_of(group: &str, version: &str) -> String {
+    if group.is_empty() { format!("api/{version}") } else { format!("apis/{group}/{version}") }
+}
+
+/// The list of documents. The hash in each address changes when the document does, so that clients may
+/// keep what they have.
+fn index(catalog: &Catalog) -> Value {
+    let mut paths = BTreeMap::new();
+    for group in &catalog.groups {
+        for version in &group.versions {
+            let path = path_of(&group.name, &version.name);
+            let hash = fingerprint(version);
+            paths.insert(path.clone(), json!({"serverRelativeURL": format!("/openapi/v3/{path}?hash={hash}")}));
+        }
+    }
+    json!({"paths": paths})
+}
+
+/// A hash of what a document is made from: cheaper than the document, and as telling.
+fn fingerprint(version: &catalog::Version) -> String {
+    let mut hasher = Sha256::new();
+    for resource in &version.resources {
+        hasher.update(resource.plural.as_bytes());
+        if let Some(served) = resource.custom() {
+            hasher.update(served.schema.to_string().as_bytes());
+        }
+    }
+    hasher.finalize().iter().map(|byte| format!("{byte:02X}")).collect()
+}
+
+fn document(group: &str, version: &catalog::Version) -> Value {
+    let mut schemas = Schemas::default();
+    let mut paths = Map::new();
+    for resource in &version.resources {
+        let name = schemas.add(resource);
+        add_paths(&mut paths, group, &version.name, resource, &name);
+    }
+    for name in ["DeleteOptions", "Patch", "Status", "WatchEvent"] {
+        schemas.need(&format!("{META}{name}"));
+    }
+    json!({
+        "openapi": "3.0.0", "info": {"title": "Kubernetes", "version": "v1.37.1"},
+        "paths": paths, "components": {"schemas": schemas.done()},
+    })
+}
+
+/// The definitions that a document needs, collected along their references.
+#[derive(Default)]
+struct Schemas {
+    done: BTreeMap<String, Value>,
+    needed: BTreeSet<String>,
+}
+
+impl Schemas {
+    /// Adds the type of a resource and returns its name.
+    fn add(&mut self, resource: &Resource) -> String {
+        match &resource.origin {
+            Origin::BuiltIn { definition } => {
+                self.need(definition);
+                definition.clone()
+            }
+            Origin::Custom(served) => {
+                let reversed: Vec<&str> = resource.group.split('.').rev().collect();
+                let name = format!("{}.{}.{}", reversed.join("."), resource.version, resource.kind);
+                self.insert(&name, custom_schema(resource, &served.schema));
+                name
+            }
+        }
+    }
+
+    fn need(&mut self, name: &str) {
+        if !self.done.contains_key(name) {
+            self.needed.insert(name.to_owned());
+        }
+    }
+
+    fn insert(&mut self, name: &str, schema: Value) {
+        self.references(&schema);
+        self.done.insert(name.to_owned(), schema);
+    }
+
+    fn references(&mut self, schema: &Value) {
+        match schema {
+            Value::Object(map) => {
+                if let Some(name) = map.get("$ref").and_then(Value::as_str) {
+                    self.need(name.trim_start_matches("#/components/schemas/"));
+                }
+                map.values().for_each(|value| self.references(value));
+            }
+            Value::Array(list) => list.iter().for_each(|value| self.references(value)),
+            _ => {}
+        }
+    }
+
+    fn done(mut self) -> BTreeMap<String, Value> {
+        while let Some(name) = self.needed.pop_first() {
+            match definitions().get(&name) {
+                Some(schema) => self.insert(&name, schema),
+                None => drop(self.done.insert(name, json!({"type": "object"}))),
+            }
+        }
+        self.done
+    }
+}
+
+/// A custom resource's schema with what every object has.
+fn custom_schema(resource: &Resource, schema: &Value) -> Value {
+    let mut schema = schema.clone();
+    if !schema["properties"].is_object() {
+        schema["properties"] = json!({});
+    }
+    schema["properties"]["apiVersion"] = json!({"type": "string"});
+    schema["properties"]["kind"] = json!({"type": "string"});
+    schema["properties"]["metadata"] =
+        json!({"allOf": [{"$ref": format!("#/components/schemas/{META}ObjectMeta")}]});
+    schema["x-kubernetes-group-version-kind"] =
+        json!([{"group": &*resource.group, "version": &*resource.version, "kind": resource.kind}]);
+    schema
+}
+
+fn add_paths(paths: &mut Map<String, Value>, group: &str, version: &str, resource: &Resource, schema: &str) {
+    let root = format!("/{}", path_of(group, version));
+    let place = if resource.namespaced { format!("{root}/namespaces/{{namespace}}") } else { root };
+    let collection = format!("{place}/{}", resource.plural);
+    let kind = json!({"group": &*resource.group, "version": &*resource.version, "kind": resource.kind});
+    let reference = json!({"$ref": format!("#/components/schemas/{schema}")});
+    let operation = |action: &str, parameters: &[&str]| {
+        let parameters: Vec<Value> = parameters
+            .iter()
+            .map(|name| json!({"name": name, "in": "query", "schema": {"type": "string", "uniqueItems": true}}))
+            .collect();
+        json!({
+            "x-kubernetes-action": action, "x-kubernetes-group-version-kind": kind, "parameters": parameters,
+            "responses": {"200": {"description": "OK", "content": {"application/json": {"schema": reference}}}},
+        })
+    };
+    let write = ["dryRun", "fieldManager", "fieldValidation"];
+    let mut many = Map::new();
+    let mut one = Map::new();
+    for verb in &resource.verbs {
+        match verb.as_str() {
+            "list" => drop(many.insert("get".into(), operation("list", &["labelSelector", "fieldSelector", "limit"]))),
+            "create" => drop(many.insert("post".into(), operation("post", &write))),
+            "deletecollection" => drop(many.insert("delete".into(), operation("deletecollection", &["dryRun"]))),
+            "get" => drop(one.insert("get".into(), operation("get", &[]))),
+            "update" => drop(one.insert("put".into(), operation("put", &write))),
+            "patch" => drop(one.insert("patch".into(), operation("patch", &write))),
+            "delete" => drop(one.insert("delete".into(), operation("delete", &["dryRun", "propagationPolicy"]))),
+            _ => {}
+        }
+    }
+    if !many.is_empty() {
+        paths.insert(collection.clone(), Value::Object(many));
+    }
+    if !one.is_empty() {
+        paths.insert(format!("{collection}/{{name}}"), Value::Object(one));
+    }
+}

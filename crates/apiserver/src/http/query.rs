@@ -1,0 +1,91 @@
+//! Query parameters.
+
+use std::time::Duration;
+
+use crate::{
+    error::{Cause, Error, Named, Result},
+    registry::{FieldValidation, ListOptions, Match, Resource, Selector, WriteOptions},
+};
+
+/// The parameters of a URL; the first of several wins, as in the real server.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Query(Vec<(String, String)>);
+
+impl Query {
+    pub(super) fn parse(text: &str) -> Self {
+        Self(form_urlencoded::parse(text.as_bytes()).into_owned().collect())
+    }
+
+    pub(super) fn get(&self, name: &str) -> &str {
+        self.0.iter().find(|(key, _)| key == name).map_or("", |(_, value)| value)
+    }
+
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.0.iter().any(|(key, _)| key == name)
+    }
+
+    /// A yes or no; a parameter without a value means yes.
+    pub(super) fn flag(&self, name: &str) -> bool {
+        self.has(name) && !matches!(self.get(name), "false" | "0" | "False" | "FALSE" | "F" | "f")
+    }
+
+    pub(super) fn number(&self, name: &str) -> Result<Option<u64>> {
+        let text = self.get(name);
+        if text.is_empty() {
+            return Ok(None);
+        }
+        text.parse().map(Some).map_err(|_| {
+            Error::bad_request(format!("strconv.ParseInt: parsing \"{text}\": invalid syntax"))
+        })
+    }
+
+    pub(super) fn seconds(&self, name: &str) -> Result<Option<Duration>> {
+        Ok(self.number(name)?.map(Duration::from_secs))
+    }
+
+    pub(super) fn dry_run(&self) -> Result<bool> {
+        match self.get("dryRun") {
+            "" => Ok(false),
+            "All" => Ok(true),
+            other => Err(invalid_option("dryRun", other, &["All"])),
+        }
+    }
+
+    /// The options of a list or a watch.
+    pub(super) fn list(&self, resource: &Resource, namespace: Option<&str>) -> Result<ListOptions> {
+        let version_match = match self.get("resourceVersionMatch") {
+            "" => None,
+            "Exact" => Some(Match::Exact),
+            "NotOlderThan" => Some(Match::NotOlderThan),
+            other => return Err(invalid_option("resourceVersionMatch", other, &["Exact", "NotOlderThan"])),
+        };
+        Ok(ListOptions {
+            namespace: namespace.map(str::to_owned),
+            selector: Selector::parse(resource, self.get("labelSelector"), self.get("fieldSelector"))?,
+            limit: usize::try_from(self.number("limit")?.unwrap_or(0)).unwrap_or(usize::MAX),
+            continue_token: self.get("continue").to_owned(),
+            resource_version: self.get("resourceVersion").to_owned(),
+            version_match,
+        })
+    }
+
+    /// The options of a write. A writer that does not name itself is named by its user agent.
+    pub(super) fn write(&self, user_agent: &str) -> Result<WriteOptions> {
+        let validation = match self.get("fieldValidation") {
+            "" | "Warn" => FieldValidation::Warn,
+            "Ignore" => FieldValidation::Ignore,
+            "Strict" => FieldValidation::Strict,
+            other => return Err(invalid_option("fieldValidation", other, &["Ignore", "Strict", "Warn"])),
+        };
+        let manager = match self.get("fieldManager") {
+            "" => user_agent.split('/').next().unwrap_or_default().to_owned(),
+            manager => manager.to_owned(),
+        };
+        Ok(WriteOptions { manager, dry_run: self.dry_run()?, validation })
+    }
+}
+
+fn invalid_option(field: &str, value: &str, allowed: &[&str]) -> Error {
+    let what = Named { group: "meta.k8s.io", resource: "Options" };
+    Error::invalid(what, "", vec![Cause::not_supported(field, value, allowed)])
+}

@@ -1,0 +1,163 @@
+//! GET of one object and of many.
+
+use std::sync::Arc;
+
+use bytes::{BufMut, Bytes, BytesMut};
+use http::{Response, header};
+use serde_json::{Map, Value, json};
+
+use super::{
+    Body, Call,
+    accept::{Shape, negotiate},
+    answer,
+    path::Place,
+    table,
+};
+use crate::{
+    error::{Error, Result},
+    registry::{List, Presented, Resource},
+};
+
+/// Pieces of a list are joined until they are this long: fewer, larger writes.
+const CHUNK: usize = 64 * 1024;
+
+impl Call<'_> {
+    pub(super) fn get(&self, place: &Place, resource: &Arc<Resource>) -> Result<Response<Body>> {
+        let shape = negotiate(self.header(header::ACCEPT))?;
+        let (namespace, name) = (place.namespace(), place.name());
+        match place.subresource.as_deref() {
+            None | Some("status") => {
+                let object = self.registry.get(resource, namespace, name)?;
+                self.one(resource, shape, resource.present(&object)?)
+            }
+            Some("scale") => Ok(answer::json(&self.registry.scale(resource, namespace, name)?)),
+            Some("log") => self.logs(resource, namespace, name),
+            Some(_) => Err(Error::no_such_path()),
+        }
+    }
+
+    /// One object in the shape that the client wants.
+    pub(super) fn one(&self, resource: &Resource, shape: Shape, object: Presented) -> Result<Response<Body>> {
+        Ok(match shape {
+            Shape::Object => answer::bytes(object.into_bytes()),
+            Shape::Metadata => answer::json(&partial(object.into_value())),
+            Shape::Table => {
+                let object = object.into_value();
+                let metadata = json!({"resourceVersion": object["metadata"]["resourceVersion"]});
+                let table = table::table(resource, &[object], metadata, self.row_object()?, self.now());
+                answer::json(&table)
+            }
+        })
+    }
+
+    pub(super) fn list(&self, place: &Place, resource: &Arc<Resource>) -> Result<Response<Body>> {
+        let shape = negotiate(self.header(header::ACCEPT))?;
+        let options = self.query.list(resource, place.namespace.as_deref())?;
+        let list = self.registry.list(resource, &options)?;
+        let mut metadata = Map::new();
+        metadata.insert("resourceVersion".into(), json!(list.revision.to_string()));
+        if !list.continue_token.is_empty() {
+            metadata.insert("continue".into(), json!(list.continue_token));
+        }
+        if let Some(remaining) = list.remaining {
+            metadata.insert("remainingItemCount".into(), json!(remaining));
+        }
+        if shape == Shape::Object {
+            return objects(resource, &list, metadata);
+        }
+        let values: Vec<Value> = list
+            .objects
+            .iter()
+            .map(|object| resource.present(object).map(Presented::into_value))
+            .collect::<Result<_>>()?;
+        Ok(answer::json(&match shape {
+            Shape::Table => {
+                table::table(resource, &values, Value::Object(metadata), self.row_object()?, self.now())
+            }
+            _ => json!({
+                "kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": metadata,
+                "items": values.into_iter().map(partial).collect::<Vec<_>>(),
+            }),
+        }))
+    }
+
+    /// What a table shows of each object besides its cells.
+    pub(super) fn row_object(&self) -> Result<table::RowObject> {
+        match self.query.get("includeObject") {
+            "" | "Metadata" => Ok(table::RowObject::Metadata),
+            "None" => Ok(table::RowObject::Nothing),
+            "Object" => Ok(table::RowObject::Whole),
+            other => Err(Error::bad_request(format!("unrecognized includeObject value: {other}"))),
+        }
+    }
+
+    pub(super) fn now(&self) -> jiff::Timestamp {
+        self.registry.environment().now()
+    }
+
+    /// What the containers of a Pod have said. Nothing runs behind this server alone, so nothing was said;
+    /// the node that simulates a Pod writes its lines into an annotation.
+    fn logs(&self, resource: &Resource, namespace: &str, name: &str) -> Result<Response<Body>> {
+        let pod = self.registry.get_value(resource, namespace, name)?;
+        let lines = pod.pointer("/metadata/annotations/windlass.dev~1log").and_then(Value::as_str);
+        Ok(answer::text(lines.unwrap_or_default()))
+    }
+}
+
+/// A list whose items are the stored bytes, joined but not encoded again.
+fn objects(resource: &Resource, list: &List, metadata: Map<String, Value>) -> Result<Response<Body>> {
+    let head = format!(
+        "{{\"kind\":{},\"apiVersion\":{},\"metadata\":{},\"items\":[",
+        json!(resource.list_kind),
+        json!(resource.api_version()),
+        Value::Object(metadata)
+    );
+    // Items of built-in lists do not repeat kind and version, items of custom ones do.
+    let typed = resource.custom().is_none();
+    let mut chunks: Vec<Bytes> = Vec::new();
+    let mut buffer = BytesMut::from(head.as_bytes());
+    for (index, object) in list.objects.iter().enumerate() {
+        if index > 0 {
+            buffer.put_u8(b',');
+        }
+        match resource.present(object)? {
+            Presented::Stored(object) if typed => {
+                buffer.put_u8(b'{');
+                append(&mut buffer, &mut chunks, object.untyped());
+            }
+            other => append(&mut buffer, &mut chunks, other.into_bytes()),
+        }
+    }
+    buffer.put_slice(b"]}");
+    chunks.push(buffer.freeze());
+    Ok(answer::body(Body::chunks(chunks)))
+}
+
+fn append(buffer: &mut BytesMut, chunks: &mut Vec<Bytes>, piece: Bytes) {
+    if piece.len() >= CHUNK {
+        chunks.push(buffer.split().freeze());
+        chunks.push(piece);
+        return;
+    }
+    buffer.put_slice(&piece);
+    if buffer.len() >= CHUNK {
+        chunks.push(buffer.split().freeze());
+    }
+}
+
+/// The metadata of an object and nothing else.
+pub(super) fn partial(mut object: Value) -> Value {
+    json!({
+        "kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": object["metadata"].take(),
+    })
+}
+
+impl Place {
+    pub(super) fn namespace(&self) -> &str {
+        self.namespace.as_deref().unwrap_or_default()
+    }
+
+    pub(super) fn name(&self) -> &str {
+        self.name.as_deref().unwrap_or_default()
+    }
+}

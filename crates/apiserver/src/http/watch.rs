@@ -1,0 +1,231 @@
+//! Watch streams.
+//!
+//! A stream takes changes out of its cursor, drops what its selector does not match, and writes the rest
+//! as lines. Whole objects of the stored version go out as the very bytes that every other watcher gets.
+
+use std::{collections::VecDeque, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use http::{Response, header};
+use serde_json::{Value, json};
+use tokio::time::{Instant, MissedTickBehavior};
+
+use super::{
+    Body, Call,
+    accept::{Shape, negotiate},
+    answer,
+    path::Place,
+    read::partial,
+    table::{self, RowObject},
+};
+use crate::{
+    environment::Environment,
+    error::{Cause, Error, Named, Result},
+    registry::{ListOptions, Match, Presented, Resource, WatchOptions, WatchStart, parse_revision, too_old},
+    store::{Change, Event, Object, Seen, Watch, frame},
+};
+
+/// How often an idle watcher that wants bookmarks is told how far it has come.
+const BOOKMARKS: Duration = Duration::from_secs(60);
+
+/// The annotation of the bookmark after which everything that existed has been sent.
+const INITIAL_END: &str = "k8s.io/initial-events-end";
+
+impl Call<'_> {
+    pub(super) fn watch(&self, place: &Place, resource: &Arc<Resource>) -> Result<Response<Body>> {
+        let shape = negotiate(self.header(header::ACCEPT))?;
+        let mut options = self.query.list(resource, place.namespace.as_deref())?;
+        let initial = self.initial_events(&options)?;
+        if let Some(name) = &place.name {
+            options.selector = crate::registry::Selector::parse(resource, "", &format!("metadata.name={name}"))?;
+        }
+        let revision = parse_revision(&options.resource_version)?;
+        let start = match (initial, revision) {
+            (Some(true), _) | (_, 0) => WatchStart::Now,
+            (_, revision) => WatchStart::After(revision),
+        };
+        let watch = match self.registry.watch(resource, &WatchOptions { start }) {
+            // A revision that is gone is told inside the stream, as the real server does.
+            Err(error) if error.code == 410 => return Ok(answer::body(Body::whole(failure(&error)))),
+            outcome => outcome?,
+        };
+        let (low, high) = (Duration::from_secs(1800), Duration::from_secs(3600));
+        let environment = self.registry.environment();
+        let timeout = self.query.seconds("timeoutSeconds")?.filter(|timeout| !timeout.is_zero());
+        let timeout = timeout.unwrap_or_else(|| environment.duration_between(low, high));
+        let mut lines = Lines {
+            watch,
+            options,
+            shape,
+            row_object: self.row_object()?,
+            environment: environment.clone(),
+            resource: Arc::clone(resource),
+            queue: VecDeque::new(),
+            ended: false,
+        };
+        lines.begin(initial, self.query.flag("allowWatchBookmarks"))?;
+        let bookmarks = self.query.flag("allowWatchBookmarks");
+        Ok(answer::body(Body::stream(lines.stream(Instant::now() + timeout, bookmarks))))
+    }
+
+    /// Whether the client asked for the state first (`Some(true)`), only for changes (`Some(false)`), or
+    /// left that to `resourceVersion`.
+    fn initial_events(&self, options: &ListOptions) -> Result<Option<bool>> {
+        if !self.query.has("sendInitialEvents") {
+            return Ok(None);
+        }
+        if options.version_match != Some(Match::NotOlderThan) {
+            let why = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan";
+            let cause = Cause::forbidden("resourceVersionMatch", why);
+            return Err(Error::invalid(Named { group: "meta.k8s.io", resource: "ListOptions" }, "", vec![cause]));
+        }
+        let wanted = self.query.flag("sendInitialEvents");
+        if wanted && !self.query.flag("allowWatchBookmarks") {
+            let why = "sendInitialEvents requires setting allowWatchBookmarks to true";
+            let cause = Cause::forbidden("allowWatchBookmarks", why);
+            return Err(Error::invalid(Named { group: "meta.k8s.io", resource: "ListOptions" }, "", vec![cause]));
+        }
+        Ok(Some(wanted))
+    }
+}
+
+/// The lines of one stream.
+struct Lines {
+    watch: Watch,
+    options: ListOptions,
+    shape: Shape,
+    row_object: RowObject,
+    environment: Environment,
+    resource: Arc<Resource>,
+    queue: VecDeque<Bytes>,
+    ended: bool,
+}
+
+impl Lines {
+    /// Queues what existed when the watch began, if the client wants to hear of it.
+    fn begin(&mut self, initial: Option<bool>, bookmarks: bool) -> Result<()> {
+        let Some(snapshot) = self.watch.take_initial() else { return Ok(()) };
+        if initial == Some(false) {
+            return Ok(());
+        }
+        for object in &snapshot.objects {
+            if self.wants(object) {
+                let line = self.line("ADDED", object)?;
+                self.queue.push_back(line);
+            }
+        }
+        if initial == Some(true) && bookmarks {
+            let line = self.bookmark(snapshot.revision, true);
+            self.queue.push_back(line);
+        }
+        Ok(())
+    }
+
+    fn stream(self, deadline: Instant, bookmarks: bool) -> impl futures::Stream<Item = Bytes> + Send + 'static {
+        let mut ticks = tokio::time::interval_at(Instant::now() + BOOKMARKS, BOOKMARKS);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        futures::stream::unfold((self, ticks), move |(mut lines, mut ticks)| async move {
+            loop {
+                if let Some(line) = lines.queue.pop_front() {
+                    return Some((line, (lines, ticks)));
+                }
+                if lines.ended {
+                    return None;
+                }
+                tokio::select! {
+                    biased;
+                    changes = lines.watch.next() => lines.take(changes),
+                    () = tokio::time::sleep_until(deadline) => return None,
+                    _ = ticks.tick(), if bookmarks => {
+                        let line = lines.bookmark(lines.watch.position(), false);
+                        lines.queue.push_back(line);
+                    }
+                }
+            }
+        })
+    }
+
+    fn take(&mut self, changes: Result<Vec<Seen>, crate::store::Compacted>) {
+        let lines = match changes {
+            Ok(changes) => {
+                changes.iter().filter_map(|seen| self.change(seen).transpose()).collect::<Result<Vec<_>>>()
+            }
+            Err(gone) => Err(too_old(gone.requested, gone.oldest)),
+        };
+        match lines {
+            Ok(lines) => self.queue.extend(lines),
+            Err(error) => {
+                self.queue.push_back(failure(&error));
+                self.ended = true;
+            }
+        }
+    }
+
+    fn wants(&self, object: &Object) -> bool {
+        Watch::in_namespace(object, self.options.namespace.as_deref()) && self.options.selector.matches(object)
+    }
+
+    /// A change as this watcher sees it: an object that begins to match is added, one that ceases to is
+    /// deleted.
+    fn change(&self, seen: &Seen) -> Result<Option<Bytes>> {
+        let Event { change, object, before } = seen.event();
+        let now = *change != Change::Deleted && self.wants(object);
+        let then = before.as_ref().is_some_and(|before| self.wants(before));
+        let kind = match (then, now) {
+            (false, false) => return Ok(None),
+            (false, true) => "ADDED",
+            (true, true) => "MODIFIED",
+            (true, false) => "DELETED",
+        };
+        if kind == "DELETED" && *change != Change::Deleted {
+            let last = before.as_ref().expect("what matched before must have been there before");
+            let mut value = self.resource.present(last)?.into_value();
+            value["metadata"]["resourceVersion"] = json!(object.revision.to_string());
+            return Ok(Some(self.shaped(kind, value)));
+        }
+        let plain = self.shape == Shape::Object
+            && matches!(
+                (kind, change),
+                ("ADDED", Change::Added) | ("MODIFIED", Change::Modified) | ("DELETED", Change::Deleted)
+            );
+        if plain && matches!(self.resource.present(object)?, Presented::Stored(_)) {
+            return Ok(Some(seen.frame()));
+        }
+        self.line(kind, object).map(Some)
+    }
+
+    fn line(&self, kind: &str, object: &Arc<Object>) -> Result<Bytes> {
+        let shown = self.resource.present(object)?;
+        if self.shape == Shape::Object {
+            return Ok(frame(kind, &shown.into_bytes()));
+        }
+        Ok(self.shaped(kind, shown.into_value()))
+    }
+
+    fn shaped(&self, kind: &str, object: Value) -> Bytes {
+        let value = match self.shape {
+            Shape::Object => object,
+            Shape::Metadata => partial(object),
+            Shape::Table => {
+                let metadata = json!({"resourceVersion": object["metadata"]["resourceVersion"]});
+                table::table(&self.resource, &[object], metadata, self.row_object, self.environment.now())
+            }
+        };
+        frame(kind, value.to_string().as_bytes())
+    }
+
+    fn bookmark(&self, revision: u64, initial_end: bool) -> Bytes {
+        let mut object = json!({
+            "kind": self.resource.kind, "apiVersion": self.resource.api_version(),
+            "metadata": {"resourceVersion": revision.to_string()},
+        });
+        if initial_end {
+            object["metadata"]["annotations"] = json!({INITIAL_END: "true"});
+        }
+        self.shaped("BOOKMARK", object)
+    }
+}
+
+fn failure(error: &Error) -> Bytes {
+    frame("ERROR", error.to_status().to_string().as_bytes())
+}

@@ -1,0 +1,191 @@
+//! POST, PUT, PATCH and DELETE.
+
+use std::sync::Arc;
+
+use http::{Response, StatusCode, header};
+use serde_json::{Value, json};
+
+use super::{Body, Call, accept::negotiate, answer, path::Place};
+use crate::{
+    error::{Error, Result},
+    registry::{
+        DecodedBody, DeleteOptions, Deleted, Patch, PatchKind, Propagation, Resource, Target, WriteOptions, Written,
+        decode_json,
+    },
+};
+
+impl Call<'_> {
+    fn options(&self) -> Result<WriteOptions> {
+        self.query.write(self.header(header::USER_AGENT))
+    }
+
+    fn target<'a>(place: &'a Place, resource: &'a Resource) -> Target<'a> {
+        Target {
+            resource,
+            namespace: place.namespace(),
+            name: place.name(),
+            subresource: place.subresource.as_deref().unwrap_or_default(),
+        }
+    }
+
+    /// The body as JSON; YAML is taken where the client says so.
+    fn decoded(&self, kind: &str) -> Result<DecodedBody> {
+        let media = self.header(header::CONTENT_TYPE).split(';').next().unwrap_or_default().trim();
+        match media {
+            "application/json" | "" => decode_json(&self.body, kind),
+            "application/yaml" => self.yaml().map(|value| DecodedBody { value, duplicates: Vec::new() }),
+            other => Err(Error::unsupported_media_type(format!(
+                "the body of the request was in an unknown format - accepted media types include: application/json, \
+                 application/yaml (got {other})"
+            ))),
+        }
+    }
+
+    fn yaml(&self) -> Result<Value> {
+        serde_saphyr::from_slice(&self.body)
+            .map_err(|error| Error::bad_request(format!("error decoding YAML: {error}")))
+    }
+
+    fn written(&self, resource: &Resource, written: Written) -> Result<Response<Body>> {
+        let shape = negotiate(self.header(header::ACCEPT))?;
+        let response = self.one(resource, shape, written.object)?;
+        let code = if written.created { StatusCode::CREATED } else { StatusCode::OK };
+        Ok(answer::with_warnings(answer::with_status(response, code), &written.warnings))
+    }
+
+    pub(super) fn create(&self, place: &Place, resource: &Arc<Resource>) -> Result<Response<Body>> {
+        let options = self.options()?;
+        let target = Self::target(place, resource);
+        if let Some(subresource) = place.subresource.as_deref() {
+            return self.act(subresource, target, &options);
+        }
+        let body = self.decoded(&resource.kind)?;
+        let written = self.registry.create(target, body, &options)?;
+        self.written(resource, written)
+    }
+
+    /// Subresources that are verbs rather than parts of an object.
+    fn act(&self, subresource: &str, target: Target<'_>, options: &WriteOptions) -> Result<Response<Body>> {
+        match subresource {
+            "binding" => {
+                let body = self.decoded("Binding")?;
+                self.registry.bind(target, &body.value, options)?;
+                let status = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success",
+                    "code": 201});
+                Ok(answer::with_status(answer::json(&status), StatusCode::CREATED))
+            }
+            other => Err(Error::bad_request(format!("the subresource {other} is not served by this cluster"))),
+        }
+    }
+
+    pub(super) fn update(&self, place: &Place, resource: &Arc<Resource>) -> Result<Response<Body>> {
+        let options = self.options()?;
+        let target = Self::target(place, resource);
+        if target.subresource == "scale" {
+            let body = self.decoded("Scale")?;
+            let scale = self.registry.set_scale(target, &body.value, &options)?;
+            return Ok(answer::json(&scale));
+        }
+        let written = self.registry.update(target, self.decoded(&resource.kind)?, &options)?;
+        self.written(resource, written)
+    }
+
+    pub(super) fn patch(&self, place: &Place, resource: &Arc<Resource>) -> Result<Response<Body>> {
+        let options = self.options()?;
+        let patch = self.read_patch(&resource.kind)?;
+        let written = self.registry.patch(Self::target(place, resource), &patch, &options)?;
+        if place.subresource.as_deref() == Some("scale") {
+            return Ok(answer::json(&written.object.into_value()));
+        }
+        self.written(resource, written)
+    }
+
+    fn read_patch(&self, kind: &str) -> Result<Patch> {
+        let media = self.header(header::CONTENT_TYPE).split(';').next().unwrap_or_default().trim().to_owned();
+        let force = self.query.flag("force");
+        let patch = |kind, body: DecodedBody| Patch { kind, body: body.value, duplicates: body.duplicates, force };
+        match media.as_str() {
+            "application/json-patch+json" => {
+                let body: Value = serde_json::from_slice(&self.body)
+                    .map_err(|error| Error::bad_request(format!("error decoding patch: {error}")))?;
+                Ok(patch(PatchKind::Json, DecodedBody { value: body, duplicates: Vec::new() }))
+            }
+            "application/merge-patch+json" => Ok(patch(PatchKind::Merge, decode_json(&self.body, kind)?)),
+            "application/strategic-merge-patch+json" => {
+                Ok(patch(PatchKind::Strategic, decode_json(&self.body, kind)?))
+            }
+            "application/apply-patch+yaml" => {
+                // JSON is YAML, and clients mostly send that; it also tells of duplicate keys.
+                let body = match decode_json(&self.body, kind) {
+                    Ok(body) => body,
+                    Err(_) => DecodedBody { value: self.yaml()?, duplicates: Vec::new() },
+                };
+                Ok(patch(PatchKind::Apply, body))
+            }
+            _ => Err(Error::unsupported_media_type(
+                "the body of the request was in an unknown format - accepted media types include: \
+                 application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml, \
+                 application/strategic-merge-patch+json",
+            )),
+        }
+    }
+
+    fn delete_options(&self) -> Result<(DeleteOptions, bool)> {
+        let mut options: DeleteOptions = if self.body.is_empty() {
+            DeleteOptions::default()
+        } else {
+            let body = self.decoded("DeleteOptions")?;
+            serde_json::from_value(body.value)
+                .map_err(|error| Error::bad_request(format!("failed to read the delete options: {error}")))?
+        };
+        if let Some(seconds) = self.query.number("gracePeriodSeconds")? {
+            options.grace_period_seconds = Some(seconds as i64);
+        }
+        match self.query.get("propagationPolicy") {
+            "" => {}
+            "Background" => options.propagation_policy = Some(Propagation::Background),
+            "Foreground" => options.propagation_policy = Some(Propagation::Foreground),
+            "Orphan" => options.propagation_policy = Some(Propagation::Orphan),
+            other => return Err(Error::bad_request(format!("unknown propagationPolicy {other}"))),
+        }
+        let dry_run = self.query.dry_run()? || options.dry_run.iter().any(|one| one == "All");
+        Ok((options, dry_run))
+    }
+
+    pub(super) fn delete(&self, place: &Place, resource: &Arc<Resource>) -> Result<Response<Body>> {
+        let (options, dry_run) = self.delete_options()?;
+        match self.registry.delete(Self::target(place, resource), &options, dry_run)? {
+            Deleted::Pending(object) => self.one(resource, negotiate(self.header(header::ACCEPT))?, object),
+            Deleted::Gone(last) if returns_object(resource) => Ok(answer::json(&last)),
+            Deleted::Gone(last) => Ok(answer::json(&deleted_status(resource, &last))),
+        }
+    }
+
+    pub(super) fn delete_collection(&self, place: &Place, resource: &Arc<Resource>) -> Result<Response<Body>> {
+        let (options, dry_run) = self.delete_options()?;
+        let list = self.query.list(resource, place.namespace.as_deref())?;
+        let gone = self.registry.delete_collection(resource, &list, &options, dry_run)?;
+        Ok(answer::json(&json!({
+            "kind": resource.list_kind, "apiVersion": resource.api_version(),
+            "metadata": {"resourceVersion": self.registry.store().revision().to_string()},
+            "items": gone.into_iter().map(|object| object.into_value()).collect::<Vec<_>>(),
+        })))
+    }
+}
+
+/// Pods and a few others answer a deletion with their last state, everything else with a `Status`.
+fn returns_object(resource: &Resource) -> bool {
+    let kinds = ["pods", "services", "persistentvolumes", "persistentvolumeclaims", "serviceaccounts",
+        "podtemplates", "resourcequotas"];
+    resource.group.is_empty() && kinds.contains(&&*resource.plural)
+}
+
+fn deleted_status(resource: &Resource, last: &Value) -> Value {
+    let mut details = json!({
+        "name": last["metadata"]["name"], "kind": &*resource.plural, "uid": last["metadata"]["uid"],
+    });
+    if !resource.group.is_empty() {
+        details["group"] = json!(&*resource.group);
+    }
+    json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details})
+}

@@ -1,0 +1,182 @@
+//! The registry: what the API's verbs do to objects of any kind.
+//!
+//! A request enters as a [`Resource`], a place and a body; an encoded object leaves. Built-in and custom
+//! kinds go through one path: both are a schema plus a [`strategy`]. The registry knows schemas, patches,
+//! ownership and deletion, and nothing of HTTP.
+//!
+//! ```text
+//! create ─┐
+//! update ─┼─> decode -> default -> prepare -> own fields -> validate -> commit ─> store
+//! patch  ─┘                                                               │
+//! delete ────────────> finalizers, grace, propagation ────────────────────┘
+//! ```
+
+mod bootstrap;
+pub mod catalog;
+pub mod crd;
+mod decode;
+mod delete;
+mod event;
+mod list;
+mod metadata;
+mod patch;
+pub mod resource;
+mod scale;
+pub mod selector;
+mod service;
+mod strategy;
+mod subresource;
+mod write;
+
+use std::sync::{Arc, Mutex, PoisonError, RwLock, atomic::AtomicBool};
+
+use serde_json::Value;
+
+pub use self::{
+    catalog::{Catalog, Definitions, definitions},
+    decode::{Body as DecodedBody, json as decode_json},
+    delete::{DeleteOptions, Deleted, Propagation},
+    list::{List, ListOptions, Match, WatchOptions, WatchStart, parse_revision, too_old},
+    patch::{Patch, PatchKind},
+    resource::{GroupVersionKind, Origin, Resource, Subresource, group_version},
+    selector::Selector,
+    write::{FieldValidation, Target, WriteOptions, Written},
+};
+use crate::{
+    environment::Environment,
+    error::{Error, Result},
+    store::{Fields, Key, Object, Store},
+};
+
+/// The state of one API server.
+#[derive(Debug)]
+pub struct Registry {
+    store: Arc<Store>,
+    catalog: RwLock<Arc<Catalog>>,
+    environment: Environment,
+    addresses: Mutex<service::Addresses>,
+    /// Held while definitions settle, so that two of them never build a catalogue from half of each other.
+    definitions: Mutex<crd::Known>,
+    /// Whether a definition has changed since they were last looked at.
+    unsettled: AtomicBool,
+}
+
+impl Registry {
+    /// A registry over `store` with everything in it that a new cluster has: the namespaces, and the
+    /// resources of the definitions that the store already holds.
+    pub fn new(store: Arc<Store>, environment: Environment) -> Result<Self> {
+        let registry = Self {
+            store,
+            catalog: RwLock::new(Arc::new(Catalog::built_in())),
+            environment,
+            addresses: Mutex::default(),
+            definitions: Mutex::default(),
+            unsettled: AtomicBool::new(false),
+        };
+        registry.rebuild_catalog();
+        registry.bootstrap()?;
+        Ok(registry)
+    }
+
+    /// What is served right now.
+    pub fn catalog(&self) -> Arc<Catalog> {
+        Arc::clone(&self.catalog.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The store behind the registry.
+    pub fn store(&self) -> &Arc<Store> {
+        &self.store
+    }
+
+    /// The clock and the random source.
+    pub fn environment(&self) -> &Environment {
+        &self.environment
+    }
+
+    /// The resource of a path.
+    pub fn resource(&self, group: &str, version: &str, plural: &str) -> Result<Arc<Resource>> {
+        self.catalog().find(group, version, plural).cloned().ok_or_else(Error::no_such_path)
+    }
+
+    /// One object as stored.
+    pub fn get(&self, resource: &Resource, namespace: &str, name: &str) -> Result<Arc<Object>> {
+        self.store
+            .get(&resource.table, &Key::new(namespace, name))
+            .ok_or_else(|| Error::not_found(resource.named(), name))
+    }
+
+    /// One object, decoded.
+    pub fn get_value(&self, resource: &Resource, namespace: &str, name: &str) -> Result<Value> {
+        let object = self.get(resource, namespace, name)?;
+        Ok(resource.present(&object)?.into_value())
+    }
+}
+
+/// How messages name a resource of the core group.
+fn catalog_named(resource: &str) -> crate::error::Named<'_> {
+    crate::error::Named { group: "", resource }
+}
+
+/// An object as a version of its resource shows it: the stored bytes where they already are of that
+/// version, a converted copy where not.
+#[derive(Debug, Clone)]
+pub enum Presented {
+    /// The bytes as stored.
+    Stored(Arc<Object>),
+    /// Converted for this answer.
+    Converted(Value),
+}
+
+impl Presented {
+    /// The object, decoded.
+    pub fn into_value(self) -> Value {
+        match self {
+            Self::Stored(object) => decode::stored(&object),
+            Self::Converted(value) => value,
+        }
+    }
+
+    /// The object, encoded.
+    pub fn into_bytes(self) -> bytes::Bytes {
+        match self {
+            Self::Stored(object) => object.bytes.clone(),
+            Self::Converted(value) => value.to_string().into(),
+        }
+    }
+}
+
+impl Resource {
+    /// A stored object as this version of the resource shows it.
+    pub fn present(&self, object: &Arc<Object>) -> Result<Presented> {
+        if let Some(served) = self.custom() {
+            return served.present(object);
+        }
+        if event::is_modern(self) {
+            return Ok(Presented::Converted(event::to_modern(decode::stored(object))));
+        }
+        Ok(Presented::Stored(Arc::clone(object)))
+    }
+
+    /// The form in which an object of this version is stored.
+    fn to_storage(&self, object: Value) -> Value {
+        if event::is_modern(self) {
+            return event::to_core(object);
+        }
+        match self.custom() {
+            Some(served) => served.to_storage(object),
+            None => object,
+        }
+    }
+
+    /// The fields that selectors may name besides name and namespace.
+    pub fn selectable_fields(&self) -> &[String] {
+        match &self.origin {
+            Origin::Custom(served) => &served.selectable,
+            Origin::BuiltIn { .. } => strategy::selectable(&self.group, &self.plural),
+        }
+    }
+
+    fn fields_of(&self, stored: &Value) -> Fields {
+        self.selectable_fields().iter().map(|field| strategy::field_value(stored, field).into()).collect()
+    }
+}

@@ -1,0 +1,290 @@
+//! CustomResourceDefinitions: from a definition to served resources.
+//!
+//! The real server does this in controllers beside it. Here it is part of the write: when the create of
+//! a definition has returned, the definition is Established and its resources are in discovery.
+
+mod names;
+mod settle;
+
+use std::sync::{Arc, OnceLock};
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{
+    Origin, Presented, Resource, Subresource, catalog, decode,
+    metadata::is_deleting,
+    resource::{GroupVersionKind, text},
+    scale,
+};
+use crate::{
+    error::{Cause, Result},
+    schema::TypeRef,
+    store::Object,
+};
+
+pub(super) use self::settle::{Known, begin_deletion};
+
+/// What `kubectl delete crd` waits for.
+const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
+
+/// A column that `kubectl get` prints.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Column {
+    /// The heading.
+    pub name: String,
+    /// The type of its cells.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// Where the cell's value is.
+    pub json_path: String,
+    /// How the value is written, such as `date`.
+    #[serde(default)]
+    pub format: String,
+    /// What the column means.
+    #[serde(default)]
+    pub description: String,
+    /// 0 is always shown, 1 only in wide output.
+    #[serde(default)]
+    pub priority: i32,
+}
+
+/// What a served version of a custom resource adds to a [`Resource`].
+#[derive(Debug)]
+pub struct Served {
+    /// The definition's name.
+    pub definition: String,
+    /// The columns of `kubectl get`.
+    pub columns: Vec<Column>,
+    /// The fields that selectors may name, without their leading dot.
+    pub selectable: Vec<String>,
+    /// Where the replicas are, if it can be scaled.
+    pub scale: Option<scale::Paths>,
+    /// The schema, as the definition says it.
+    pub schema: Value,
+    /// Whether the definition is being deleted.
+    pub terminating: bool,
+    preserve_unknown: bool,
+    api_version: String,
+    storage_api_version: String,
+    /// How the bytes of an object of this version begin.
+    prefix: Vec<u8>,
+    /// Objects written before this revision may lack defaults that the schema has now.
+    since: u64,
+    type_ref: OnceLock<TypeRef>,
+}
+
+/// Whether the resource is the one of the definitions themselves.
+pub(super) fn is_definitions(resource: &Resource) -> bool {
+    &*resource.group == "apiextensions.k8s.io" && &*resource.plural == "customresourcedefinitions"
+}
+
+impl Served {
+    /// The type of the objects. A schema that cannot be loaded was refused when the definition was
+    /// written, so what fails here is treated as no schema at all.
+    pub(super) fn type_ref(&self) -> TypeRef {
+        self.type_ref
+            .get_or_init(|| {
+                let resolve = |name: &str| catalog::definitions().get(name);
+                TypeRef::custom(&self.schema, self.preserve_unknown, &resolve)
+                    .unwrap_or_else(|_| TypeRef::untyped())
+            })
+            .clone()
+    }
+
+    /// A stored object as this version shows it.
+    pub(super) fn present(&self, object: &Arc<Object>) -> Result<Presented> {
+        if object.revision > self.since && object.bytes.starts_with(&self.prefix) {
+            return Ok(Presented::Stored(Arc::clone(object)));
+        }
+        let mut value = decode::stored(object);
+        value["apiVersion"] = json!(self.api_version);
+        let schema = self.type_ref();
+        schema.prune(&mut value);
+        schema.apply_defaults(&mut value);
+        Ok(Presented::Converted(value))
+    }
+
+    /// The form in which an object of this version is stored.
+    pub(super) fn to_storage(&self, mut object: Value) -> Value {
+        object["apiVersion"] = json!(self.storage_api_version);
+        object
+    }
+}
+
+/// The resources that a definition serves, one for each served version.
+fn resources(definition: &Value, since: u64) -> Vec<Resource> {
+    let spec = &definition["spec"];
+    let versions = spec["versions"].as_array().map_or(&[][..], Vec::as_slice);
+    let storage = versions.iter().find(|version| version["storage"] == json!(true));
+    let storage = storage.map_or("", |version| text(version, "/name"));
+    let mut served: Vec<&Value> = versions.iter().filter(|version| version["served"] == json!(true)).collect();
+    served.sort_by(|one, other| names::by_priority(text(one, "/name"), text(other, "/name")));
+    served.into_iter().map(|version| resource(definition, version, storage, since)).collect()
+}
+
+fn resource(definition: &Value, version: &Value, storage: &str, since: u64) -> Resource {
+    let spec = &definition["spec"];
+    let names = &spec["names"];
+    let (group, name, plural, kind) =
+        (text(spec, "/group"), text(version, "/name"), text(names, "/plural"), text(names, "/kind"));
+    let strings = |list: &Value| -> Vec<String> {
+        list.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+    };
+    let verbs = ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
+    Resource {
+        group: group.into(),
+        version: name.into(),
+        plural: plural.into(),
+        singular: text(names, "/singular").to_owned(),
+        kind: kind.to_owned(),
+        list_kind: text(names, "/listKind").to_owned(),
+        short_names: strings(&names["shortNames"]),
+        categories: strings(&names["categories"]),
+        namespaced: text(spec, "/scope") == "Namespaced",
+        verbs: verbs.map(str::to_owned).to_vec(),
+        subresources: subresources(version, group, name, kind),
+        table: catalog::table_of(group, plural),
+        origin: Origin::Custom(Box::new(served(definition, version, storage, since))),
+        schema: OnceLock::new(),
+    }
+}
+
+fn served(definition: &Value, version: &Value, storage: &str, since: u64) -> Served {
+    let group = text(definition, "/spec/group");
+    let kind = text(definition, "/spec/names/kind");
+    let api_version = super::group_version(group, text(version, "/name"));
+    let schema = version.pointer("/schema/openAPIV3Schema").cloned().unwrap_or_else(|| json!({}));
+    let columns = serde_json::from_value(version["additionalPrinterColumns"].clone()).unwrap_or_default();
+    let selectable = version["selectableFields"].as_array().into_iter().flatten();
+    Served {
+        definition: text(definition, "/metadata/name").to_owned(),
+        columns: if version.get("additionalPrinterColumns").is_some() { columns } else { vec![age()] },
+        selectable: selectable
+            .map(|field| text(field, "/jsonPath").trim_start_matches('.').to_owned())
+            .collect(),
+        scale: scale_paths(version),
+        terminating: is_deleting(definition),
+        preserve_unknown: definition["spec"]["preserveUnknownFields"] == json!(true),
+        prefix: format!("{{\"kind\":{},\"apiVersion\":{},", json!(kind), json!(api_version)).into_bytes(),
+        storage_api_version: super::group_version(group, storage),
+        api_version,
+        schema,
+        since,
+        type_ref: OnceLock::new(),
+    }
+}
+
+/// The column of definitions that name none.
+fn age() -> Column {
+    Column {
+        name: "Age".into(),
+        kind: "date".into(),
+        json_path: ".metadata.creationTimestamp".into(),
+        format: String::new(),
+        description: String::new(),
+        priority: 0,
+    }
+}
+
+fn scale_paths(version: &Value) -> Option<scale::Paths> {
+    let scale = version.pointer("/subresources/scale")?;
+    let pointer = |field: &str| text(scale, field).replace('.', "/");
+    let selector = pointer("/labelSelectorPath");
+    Some(scale::Paths {
+        wanted: pointer("/specReplicasPath"),
+        observed: pointer("/statusReplicasPath"),
+        selector: Some(selector),
+    })
+}
+
+fn subresources(version: &Value, group: &str, name: &str, kind: &str) -> Vec<Subresource> {
+    let verbs = || ["get", "patch", "update"].map(str::to_owned).to_vec();
+    let own = GroupVersionKind { group: group.into(), version: name.into(), kind: kind.into() };
+    let scaled = GroupVersionKind { group: "autoscaling".into(), version: "v1".into(), kind: "Scale".into() };
+    let has = |name: &str| version.pointer(&format!("/subresources/{name}")).is_some();
+    let mut list = Vec::new();
+    if has("status") {
+        list.push(Subresource { name: "status".into(), kind: own, verbs: verbs() });
+    }
+    if has("scale") {
+        list.push(Subresource { name: "scale".into(), kind: scaled, verbs: verbs() });
+    }
+    list
+}
+
+/// Defaults of a definition.
+pub(super) fn defaults(definition: &mut Value) {
+    let kind = text(definition, "/spec/names/kind").to_owned();
+    let storage = definition["spec"]["versions"]
+        .as_array()
+        .and_then(|versions| versions.iter().find(|version| version["storage"] == json!(true)))
+        .map(|version| text(version, "/name").to_owned());
+    let names = &mut definition["spec"]["names"];
+    if text(names, "/singular").is_empty() {
+        names["singular"] = json!(kind.to_lowercase());
+    }
+    if text(names, "/listKind").is_empty() {
+        names["listKind"] = json!(format!("{kind}List"));
+    }
+    if definition.pointer("/spec/conversion/strategy").is_none() {
+        definition["spec"]["conversion"] = json!({"strategy": "None"});
+    }
+    let Some(storage) = storage else { return };
+    let stored = &mut definition["status"]["storedVersions"];
+    match stored.as_array_mut() {
+        Some(list) if list.contains(&json!(storage)) => {}
+        Some(list) => list.push(json!(storage)),
+        None => *stored = json!([storage]),
+    }
+}
+
+/// What is wrong with a definition.
+pub(super) fn validate(new: &Value, old: Option<&Value>) -> Vec<Cause> {
+    let spec = &new["spec"];
+    let mut causes = Vec::new();
+    let expected = format!("{}.{}", text(spec, "/names/plural"), text(spec, "/group"));
+    let name = text(new, "/metadata/name");
+    if name != expected {
+        let why = "must be spec.names.plural+\".\"+spec.group";
+        causes.push(Cause::invalid("metadata.name", &json!(name), why));
+    }
+    for field in ["group", "scope"] {
+        if text(spec, &format!("/{field}")).is_empty() {
+            causes.push(Cause::required(format!("spec.{field}"), ""));
+        }
+    }
+    for field in ["plural", "kind"] {
+        if text(&spec["names"], &format!("/{field}")).is_empty() {
+            causes.push(Cause::required(format!("spec.names.{field}"), ""));
+        }
+    }
+    let versions = spec["versions"].as_array().map_or(&[][..], Vec::as_slice);
+    if versions.iter().filter(|version| version["storage"] == json!(true)).count() != 1 {
+        let why = "must have exactly one version marked as storage version";
+        causes.push(Cause::invalid("spec.versions", &spec["versions"], why));
+    }
+    for (index, version) in versions.iter().enumerate() {
+        causes.extend(validate_schema(version, &format!("spec.versions[{index}].schema.openAPIV3Schema")));
+    }
+    for field in ["group", "scope"] {
+        let before = old.map_or("", |old| text(old, &format!("/spec/{field}")));
+        let now = text(spec, &format!("/{field}"));
+        if !before.is_empty() && before != now {
+            causes.push(Cause::invalid(format!("spec.{field}"), &json!(now), "field is immutable"));
+        }
+    }
+    causes
+}
+
+fn validate_schema(version: &Value, path: &str) -> Vec<Cause> {
+    let Some(schema) = version.pointer("/schema/openAPIV3Schema") else {
+        return vec![Cause::required(path, "schemas are required")];
+    };
+    let resolve = |name: &str| catalog::definitions().get(name);
+    match TypeRef::custom(schema, false, &resolve) {
+        Ok(_) => Vec::new(),
+        Err(error) => vec![Cause::invalid(path, &json!("schema"), error)],
+    }
+}

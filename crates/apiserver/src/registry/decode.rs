@@ -1,0 +1,197 @@
+//! From bytes to objects: what a body must be before anything is done with it.
+
+use serde::de::{Deserialize, DeserializeSeed, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Value};
+
+use super::resource::{Resource, group_version};
+use crate::{
+    error::{Error, Result},
+    store::Object,
+};
+
+/// A stored object. What the store holds was encoded here, so it must decode.
+pub(super) fn stored(object: &Object) -> Value {
+    serde_json::from_slice(&object.bytes).expect("a stored object must be valid JSON")
+}
+
+/// A JSON body and the keys that it says twice.
+#[derive(Debug)]
+pub struct Body {
+    /// The decoded value.
+    pub value: Value,
+    /// Paths of duplicate keys; the last value won.
+    pub duplicates: Vec<String>,
+}
+
+/// Decodes a JSON body. `kind` is what the request takes, for the message.
+pub fn json(bytes: &[u8], kind: &str) -> Result<Body> {
+    let mut duplicates = Vec::new();
+    let mut deserializer = serde_json::Deserializer::from_slice(bytes);
+    let value = Tracked { path: String::new(), duplicates: &mut duplicates }
+        .deserialize(&mut deserializer)
+        .and_then(|value| deserializer.end().map(|()| value))
+        .map_err(|error| undecodable(bytes, kind, &error.to_string()))?;
+    if !value.is_object() {
+        return Err(undecodable(bytes, kind, "the body must be a JSON object"));
+    }
+    Ok(Body { value, duplicates })
+}
+
+fn undecodable(bytes: &[u8], kind: &str, why: &str) -> Error {
+    let shown: String = String::from_utf8_lossy(bytes).chars().take(256).collect();
+    Error::bad_request(format!(
+        "the object provided is unrecognized (must be of type {kind}): couldn't get version/kind; json parse \
+         error: {why} ({shown})"
+    ))
+}
+
+/// Checks that the body is of the kind that the path takes, and fills in what it leaves out.
+pub(super) fn match_kind(object: &mut Value, resource: &Resource, group: &str, version: &str, kind: &str) -> Result<()> {
+    let expected = group_version(group, version);
+    let own = object.get("apiVersion").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let own_kind = object.get("kind").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let strict = resource.custom().is_some();
+    if (own.is_empty() || own == expected) && (own_kind.is_empty() || own_kind == kind) {
+        if strict && (own.is_empty() || own_kind.is_empty()) {
+            let missing = if own_kind.is_empty() { "Kind" } else { "apiVersion" };
+            return Err(Error::bad_request(format!("Object '{missing}' is missing in '{object}'")));
+        }
+        object["apiVersion"] = expected.into();
+        object["kind"] = kind.into();
+        return Ok(());
+    }
+    let own_version = own.rsplit('/').next().unwrap_or_default();
+    if own_kind == kind || own_kind.is_empty() {
+        let message = format!(
+            "the API version in the data ({own}) does not match the expected API version ({expected})"
+        );
+        return Err(Error::bad_request(message));
+    }
+    Err(Error::bad_request(format!(
+        "{own_kind} in version \"{own_version}\" cannot be handled as a {kind}: the body is of kind {own_kind}"
+    )))
+}
+
+/// Removes nulls the way decoding into a typed object does: a null is a field that was not said.
+pub(super) fn drop_nulls(value: &mut Value) {
+    match value {
+        Value::Object(map) => {
+            map.retain(|_, value| !value.is_null());
+            map.values_mut().for_each(drop_nulls);
+        }
+        Value::Array(list) => list.iter_mut().for_each(drop_nulls),
+        _ => {}
+    }
+}
+
+/// A JSON reader that notices duplicate keys, which serde_json's own `Value` silently merges.
+struct Tracked<'a> {
+    path: String,
+    duplicates: &'a mut Vec<String>,
+}
+
+impl Tracked<'_> {
+    fn child(&mut self, segment: &str) -> Tracked<'_> {
+        let path = match (self.path.is_empty(), segment.starts_with('[')) {
+            (true, _) => segment.to_owned(),
+            (false, true) => format!("{}{segment}", self.path),
+            (false, false) => format!("{}.{segment}", self.path),
+        };
+        Tracked { path, duplicates: self.duplicates }
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Tracked<'_> {
+    type Value = Value;
+
+    fn deserialize<D: serde::Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Tracked<'_> {
+    type Value = Value;
+
+    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("a JSON value")
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_string<E>(self, value: String) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_none<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_some<D: serde::Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        Value::deserialize(deserializer)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(mut self, mut list: A) -> Result<Value, A::Error> {
+        let mut out = Vec::new();
+        loop {
+            let segment = format!("[{}]", out.len());
+            match list.next_element_seed(self.child(&segment))? {
+                Some(value) => out.push(value),
+                None => return Ok(Value::Array(out)),
+            }
+        }
+    }
+
+    fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<Value, A::Error> {
+        let mut out = Map::new();
+        while let Some(key) = map.next_key::<String>()? {
+            let value = map.next_value_seed(self.child(&key))?;
+            if out.contains_key(&key) {
+                let path = self.child(&key).path;
+                self.duplicates.push(path);
+            }
+            out.insert(key, value);
+        }
+        Ok(Value::Object(out))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_said_twice_is_noticed() {
+        let body = json(br#"{"spec":{"a":1,"b":[{"c":1,"c":2}],"a":3}}"#, "X").unwrap();
+        assert_eq!(body.duplicates, ["spec.b[0].c", "spec.a"]);
+        assert_eq!(body.value["spec"]["a"], 3);
+    }
+
+    #[test]
+    fn what_is_no_object_is_refused() {
+        for text in ["", "[]", "1", "{\"a\":", "{} {}"] {
+            assert!(json(text.as_bytes(), "ConfigMap").is_err(), "{text}");
+        }
+    }
+}

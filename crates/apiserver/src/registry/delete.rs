@@ -1,0 +1,202 @@
+//! Deletion: preconditions, grace, propagation and finalizers.
+
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{
+    Presented, Registry, Resource, decode,
+    list::ListOptions,
+    metadata::{self, has_finalizers, is_deleting, meta},
+    resource::text,
+    strategy,
+    write::Target,
+};
+use crate::{
+    error::{Error, Result},
+    store::{Draft, Object, WriteError},
+};
+
+/// What becomes of the objects that the deleted one owns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+pub enum Propagation {
+    /// They are deleted afterwards.
+    Background,
+    /// They are deleted first.
+    Foreground,
+    /// They stay.
+    Orphan,
+}
+
+/// The body of a DELETE.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct DeleteOptions {
+    /// How long the object may take to end; only Pods take any time.
+    pub grace_period_seconds: Option<i64>,
+    /// What the object must be.
+    pub preconditions: Preconditions,
+    /// What becomes of dependents.
+    pub propagation_policy: Option<Propagation>,
+    /// The old word for Orphan.
+    pub orphan_dependents: Option<bool>,
+    /// `["All"]` for a dry run.
+    pub dry_run: Vec<String>,
+}
+
+/// What the object must be for the deletion to go on.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Preconditions {
+    /// Its uid.
+    pub uid: Option<String>,
+    /// Its revision.
+    pub resource_version: Option<String>,
+}
+
+/// The outcome of a deletion.
+#[derive(Debug)]
+pub enum Deleted {
+    /// The object is gone; this was its last state.
+    Gone(Value),
+    /// The object stays until its finalizers or its grace period end.
+    Pending(Presented),
+}
+
+const ORPHAN: &str = "orphan";
+const FOREGROUND: &str = "foregroundDeletion";
+
+impl Registry {
+    /// Deletes one object, or begins to.
+    pub fn delete(&self, target: Target<'_>, options: &DeleteOptions, dry_run: bool) -> Result<Deleted> {
+        let Target { resource, namespace, name, .. } = target;
+        loop {
+            let current = self.get(resource, namespace, name)?;
+            let old = decode::stored(&current);
+            check_preconditions(resource, name, &old, &options.preconditions)?;
+            strategy::allow_delete(resource, name)?;
+            let outcome = self.try_delete(resource, &current, &old, options, dry_run);
+            match outcome {
+                Ok(deleted) => return deleted,
+                Err(WriteError::Missing) => return Err(Error::not_found(resource.named(), name)),
+                Err(WriteError::Moved(_) | WriteError::Exists) => {}
+            }
+        }
+    }
+
+    fn try_delete(
+        &self,
+        resource: &Resource,
+        current: &Arc<Object>,
+        old: &Value,
+        options: &DeleteOptions,
+        dry_run: bool,
+    ) -> Result<Result<Deleted>, WriteError> {
+        let grace = strategy::grace_period(resource, old, options.grace_period_seconds);
+        let mut new = old.clone();
+        set_propagation(&mut new, options);
+        if super::crd::is_definitions(resource) && !is_deleting(old) {
+            super::crd::begin_deletion(&mut new, &self.environment().now_text());
+        }
+        let vanishes = grace == 0 && strategy::may_vanish(resource, &new);
+        if vanishes {
+            if !dry_run {
+                let draft = Draft::encode(&new, resource.fields_of(&new));
+                let last = self.store().delete(&resource.table, &current.key, current.revision, draft)?;
+                self.after_removal(resource, &last);
+                new = decode::stored(&last);
+            }
+            return Ok(Ok(Deleted::Gone(new)));
+        }
+        self.mark(resource, &mut new, grace);
+        if new == *old || dry_run {
+            return Ok(resource.present(current).map(Deleted::Pending));
+        }
+        Ok(self.commit_change(resource, current, new)?.map(Deleted::Pending))
+    }
+
+    /// Writes the end that the object is heading for.
+    fn mark(&self, resource: &Resource, object: &mut Value, grace: i64) {
+        let now = self.environment().now();
+        let before = meta(object, "deletionGracePeriodSeconds").as_i64();
+        if is_deleting(object) && before.is_some_and(|before| before <= grace) {
+            // A deletion can be made sooner, never later.
+            return;
+        }
+        let first = !is_deleting(object);
+        let end = now.saturating_add(jiff::SignedDuration::from_secs(grace)).unwrap_or(now);
+        let generation = meta(object, "generation").as_i64();
+        let metadata = metadata::metadata(object);
+        metadata.insert("deletionTimestamp".into(), json!(end.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()));
+        metadata.insert("deletionGracePeriodSeconds".into(), json!(grace));
+        if let (true, Some(generation)) = (first, generation) {
+            metadata.insert("generation".into(), json!(generation + 1));
+        }
+        strategy::begin_deletion(resource, object);
+    }
+
+    /// Deletes everything that matches, one after the other.
+    pub fn delete_collection(
+        &self,
+        resource: &Resource,
+        list: &ListOptions,
+        options: &DeleteOptions,
+        dry_run: bool,
+    ) -> Result<Vec<Presented>> {
+        let found = self.list(resource, list)?;
+        let mut shown = Vec::with_capacity(found.objects.len());
+        for object in found.objects {
+            let (namespace, name) = (&*object.key.namespace, &*object.key.name);
+            let target = Target { resource, namespace, name, subresource: "" };
+            match self.delete(target, options, dry_run) {
+                Ok(Deleted::Gone(value)) => shown.push(Presented::Converted(value)),
+                Ok(Deleted::Pending(object)) => shown.push(object),
+                // Somebody was faster.
+                Err(error) if error.code == 404 => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(shown)
+    }
+}
+
+fn check_preconditions(resource: &Resource, name: &str, object: &Value, conditions: &Preconditions) -> Result<()> {
+    let actual = text(object, "/metadata/uid");
+    if let Some(uid) = conditions.uid.as_deref().filter(|uid| *uid != actual) {
+        let why = format!(
+            "the UID in the precondition ({uid}) does not match the UID in record ({actual}). The object might have \
+             been deleted and then recreated"
+        );
+        return Err(Error::conflict(resource.named(), name, why));
+    }
+    let actual = text(object, "/metadata/resourceVersion");
+    if let Some(revision) = conditions.resource_version.as_deref().filter(|revision| *revision != actual) {
+        let why = format!(
+            "the ResourceVersion in the precondition ({revision}) does not match the ResourceVersion in record \
+             ({actual}). The object might have been modified"
+        );
+        return Err(Error::conflict(resource.named(), name, why));
+    }
+    Ok(())
+}
+
+/// Adds or removes the finalizers by which the garbage collector learns what to do with dependents.
+fn set_propagation(object: &mut Value, options: &DeleteOptions) {
+    let wanted = match (options.propagation_policy, options.orphan_dependents) {
+        (Some(Propagation::Orphan), _) | (None, Some(true)) => Some(ORPHAN),
+        (Some(Propagation::Foreground), _) => Some(FOREGROUND),
+        (Some(Propagation::Background), _) | (None, Some(false)) => None,
+        // Nobody said anything: what the object already waits for stays.
+        (None, None) => return,
+    };
+    let mut finalizers = meta(object, "finalizers").as_array().cloned().unwrap_or_default();
+    let had = has_finalizers(object);
+    finalizers.retain(|one| one != ORPHAN && one != FOREGROUND);
+    finalizers.extend(wanted.map(|wanted| json!(wanted)));
+    if !finalizers.is_empty() {
+        metadata::metadata(object).insert("finalizers".into(), Value::Array(finalizers));
+    } else if had {
+        metadata::metadata(object).remove("finalizers");
+    }
+}

@@ -1,0 +1,46 @@
+//! Events are one kind under two groups: core `v1`, which is stored, and `events.k8s.io/v1`.
+
+use serde_json::{Map, Value};
+
+use super::resource::Resource;
+
+/// The fields that differ: core name, `events.k8s.io` name.
+const RENAMED: [(&str, &str); 7] = [
+    ("count", "deprecatedCount"),
+    ("firstTimestamp", "deprecatedFirstTimestamp"),
+    ("involvedObject", "regarding"),
+    ("lastTimestamp", "deprecatedLastTimestamp"),
+    ("message", "note"),
+    ("reportingComponent", "reportingController"),
+    ("source", "deprecatedSource"),
+];
+
+/// Whether the resource is the one of `events.k8s.io`.
+pub(super) fn is_modern(resource: &Resource) -> bool {
+    &*resource.group == "events.k8s.io" && &*resource.plural == "events"
+}
+
+/// A stored event as `events.k8s.io/v1` shows it.
+pub(super) fn to_modern(event: Value) -> Value {
+    rename(event, "events.k8s.io/v1", |(core, modern)| (core, modern))
+}
+
+/// An event of `events.k8s.io/v1` as it is stored.
+pub(super) fn to_core(event: Value) -> Value {
+    rename(event, "v1", |(core, modern)| (modern, core))
+}
+
+fn rename(
+    event: Value,
+    api_version: &str,
+    direction: impl Fn((&'static str, &'static str)) -> (&'static str, &'static str),
+) -> Value {
+    let Value::Object(event) = event else { return event };
+    let mut out = Map::new();
+    for (key, value) in event {
+        let name = RENAMED.into_iter().map(&direction).find(|(from, _)| *from == key);
+        out.insert(name.map_or(key, |(_, to)| to.to_owned()), value);
+    }
+    out.insert("apiVersion".into(), api_version.into());
+    Value::Object(out)
+}

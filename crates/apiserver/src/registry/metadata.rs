@@ -1,0 +1,295 @@
+//! The rules that all objects share: names, uids, timestamps, and what a writer may not change.
+
+use serde_json::{Map, Value, json};
+
+use super::resource::{Resource, text};
+use crate::{
+    environment::Environment,
+    error::{Cause, Error, Result},
+};
+
+/// The longest name that `generateName` makes; longer prefixes are cut.
+const GENERATED: usize = 63 - 5;
+
+/// The object's metadata, created if it is not there.
+pub(super) fn metadata(object: &mut Value) -> &mut Map<String, Value> {
+    if !object.is_object() {
+        *object = json!({});
+    }
+    let metadata = &mut object["metadata"];
+    if !metadata.is_object() {
+        *metadata = json!({});
+    }
+    metadata.as_object_mut().expect("metadata must be an object by now")
+}
+
+/// A field of the metadata.
+pub(super) fn meta<'a>(object: &'a Value, field: &str) -> &'a Value {
+    object.get("metadata").and_then(|metadata| metadata.get(field)).unwrap_or(&Value::Null)
+}
+
+/// Copies a metadata field from one object to another, or removes it where the first has none.
+pub(super) fn copy_meta(from: &Value, to: &mut Value, field: &str) {
+    match meta(from, field) {
+        Value::Null => drop(metadata(to).remove(field)),
+        value => drop(metadata(to).insert(field.into(), value.clone())),
+    }
+}
+
+/// Whether the object waits for finalizers.
+pub(super) fn has_finalizers(object: &Value) -> bool {
+    meta(object, "finalizers").as_array().is_some_and(|list| !list.is_empty())
+}
+
+/// Whether the object is being deleted.
+pub(super) fn is_deleting(object: &Value) -> bool {
+    meta(object, "deletionTimestamp").is_string()
+}
+
+/// Fills in what the server decides for a new object.
+pub(super) fn stamp(object: &mut Value, namespace: &str, environment: &Environment) {
+    let metadata = metadata(object);
+    for field in ["resourceVersion", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"] {
+        metadata.remove(field);
+    }
+    metadata.insert("uid".into(), json!(environment.uid()));
+    metadata.insert("creationTimestamp".into(), json!(environment.now_text()));
+    if namespace.is_empty() {
+        metadata.remove("namespace");
+    } else {
+        metadata.insert("namespace".into(), json!(namespace));
+    }
+}
+
+/// Makes a name from `generateName` if the object has none. Returns whether it did.
+pub(super) fn generate_name(object: &mut Value, environment: &Environment) -> bool {
+    let metadata = metadata(object);
+    let has_name = metadata.get("name").and_then(Value::as_str).is_some_and(|name| !name.is_empty());
+    let prefix = metadata.get("generateName").and_then(Value::as_str).unwrap_or_default();
+    if has_name || prefix.is_empty() {
+        return false;
+    }
+    let prefix: String = prefix.chars().take(GENERATED).collect();
+    let name = format!("{prefix}{}", environment.name_suffix(5));
+    metadata.insert("name".into(), json!(name));
+    true
+}
+
+/// Checks that the object says the same as the path about where it lives.
+pub(super) fn match_namespace(object: &mut Value, resource: &Resource, namespace: &str) -> Result<()> {
+    let own = text(object, "/metadata/namespace").to_owned();
+    if !resource.namespaced {
+        if !own.is_empty() {
+            metadata(object).remove("namespace");
+        }
+        return Ok(());
+    }
+    if !own.is_empty() && own != namespace {
+        let message = "the namespace of the provided object does not match the namespace sent on the request";
+        return Err(Error::bad_request(message));
+    }
+    metadata(object).insert("namespace".into(), json!(namespace));
+    Ok(())
+}
+
+/// Checks that the body of an update names the object of the path.
+pub(super) fn match_name(object: &mut Value, name: &str) -> Result<()> {
+    let own = text(object, "/metadata/name").to_owned();
+    if own.is_empty() {
+        metadata(object).insert("name".into(), json!(name));
+    } else if own != name {
+        return Err(Error::bad_request(format!(
+            "the name of the object ({own}) does not match the name on the URL ({name})"
+        )));
+    }
+    Ok(())
+}
+
+/// Carries over what no writer may change and checks what it claims about it.
+pub(super) fn keep_system_fields(new: &mut Value, old: &Value, resource: &Resource) -> Result<()> {
+    let name = text(old, "/metadata/name");
+    let (claimed, actual) = (text(new, "/metadata/uid"), text(old, "/metadata/uid"));
+    if !claimed.is_empty() && claimed != actual {
+        let why = format!("Precondition failed: UID in precondition: {claimed}, UID in object meta: {actual}");
+        return Err(Error::conflict(resource.named(), name, why));
+    }
+    for field in
+        ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "namespace"]
+    {
+        copy_meta(old, new, field);
+    }
+    metadata(new).remove("selfLink");
+    Ok(())
+}
+
+/// Which rule a kind's names follow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum NameRule {
+    /// Dots allowed, 253 characters.
+    Subdomain,
+    /// No dots, 63 characters, may start with a digit.
+    Label,
+    /// No dots, 63 characters, must start with a letter.
+    ServiceLabel,
+    /// Anything that fits into one path segment.
+    PathSegment,
+}
+
+/// Checks name, labels, annotations, finalizers and owner references.
+pub(super) fn validate(object: &Value, rule: NameRule) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    let name = text(object, "/metadata/name");
+    let generate = text(object, "/metadata/generateName");
+    if name.is_empty() && generate.is_empty() {
+        causes.push(Cause::required("metadata.name", "name or generateName is required"));
+    } else if let Some(why) = name_error(name, rule) {
+        causes.push(Cause::invalid("metadata.name", &json!(name), why));
+    }
+    for (key, value) in map_of(object, "labels") {
+        if let Some(why) = qualified_name_error(key) {
+            causes.push(Cause::invalid("metadata.labels", &json!(key), why));
+        }
+        if let Some(why) = label_value_error(value.as_str().unwrap_or_default()) {
+            causes.push(Cause::invalid("metadata.labels", value, why));
+        }
+    }
+    for (key, _) in map_of(object, "annotations") {
+        if let Some(why) = qualified_name_error(&key.to_lowercase()) {
+            causes.push(Cause::invalid("metadata.annotations", &json!(key), why));
+        }
+    }
+    causes.extend(owner_errors(object));
+    causes
+}
+
+fn map_of<'a>(object: &'a Value, field: &str) -> impl Iterator<Item = (&'a String, &'a Value)> + use<'a> {
+    meta(object, field).as_object().into_iter().flatten()
+}
+
+fn owner_errors(object: &Value) -> Vec<Cause> {
+    let owners = meta(object, "ownerReferences").as_array().map_or(&[][..], Vec::as_slice);
+    let mut causes = Vec::new();
+    for (index, owner) in owners.iter().enumerate() {
+        for field in ["apiVersion", "kind", "name", "uid"] {
+            if owner.get(field).and_then(Value::as_str).unwrap_or_default().is_empty() {
+                let path = format!("metadata.ownerReferences[{index}].{field}");
+                let why = if field == "apiVersion" { "version must not be empty" } else { "must not be empty" };
+                causes.push(Cause::invalid(path, &json!(""), why));
+            }
+        }
+    }
+    let controllers = owners.iter().filter(|owner| owner["controller"] == json!(true)).count();
+    if controllers > 1 {
+        causes.push(Cause::invalid(
+            "metadata.ownerReferences",
+            meta(object, "ownerReferences"),
+            "Only one reference can have Controller set to true",
+        ));
+    }
+    causes
+}
+
+pub(super) fn name_error(name: &str, rule: NameRule) -> Option<String> {
+    match rule {
+        NameRule::Subdomain => subdomain_error(name),
+        NameRule::Label => label_error(name),
+        NameRule::ServiceLabel => service_label_error(name),
+        NameRule::PathSegment => {
+            let bad = name == "." || name == ".." || name.contains(['/', '%']);
+            bad.then(|| "may not be '.' or '..' and may not contain '/' or '%'".to_owned())
+        }
+    }
+}
+
+fn too_long(length: usize) -> String {
+    format!("must be no more than {length} bytes")
+}
+
+fn is_label(text: &str) -> bool {
+    let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    let end = |byte: Option<&u8>| byte.is_some_and(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
+    let bytes = text.as_bytes();
+    end(bytes.first()) && end(bytes.last()) && bytes.iter().copied().all(inner)
+}
+
+/// The text for a name that is no RFC 1123 subdomain.
+pub(super) fn subdomain_error(name: &str) -> Option<String> {
+    if name.len() > 253 {
+        return Some(too_long(253));
+    }
+    (!name.split('.').all(is_label)).then(|| {
+        "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must \
+         start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is \
+         '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
+            .to_owned()
+    })
+}
+
+fn label_error(name: &str) -> Option<String> {
+    if name.len() > 63 {
+        return Some(too_long(63));
+    }
+    (!is_label(name)).then(|| {
+        "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and \
+         end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is \
+         '[a-z0-9]([-a-z0-9]*[a-z0-9])?')"
+            .to_owned()
+    })
+}
+
+fn service_label_error(name: &str) -> Option<String> {
+    if name.len() > 63 {
+        return Some(too_long(63));
+    }
+    let starts = name.bytes().next().is_some_and(|byte| byte.is_ascii_lowercase());
+    (!starts || !is_label(name)).then(|| {
+        "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic \
+         character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for \
+         validation is '[a-z]([-a-z0-9]*[a-z0-9])?')"
+            .to_owned()
+    })
+}
+
+fn is_name_part(text: &str) -> bool {
+    let inner = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    let end = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
+    let bytes = text.as_bytes();
+    end(bytes.first()) && end(bytes.last()) && bytes.iter().copied().all(inner)
+}
+
+fn qualified_name_error(name: &str) -> Option<String> {
+    let (prefix, part) = match name.split_once('/') {
+        Some((prefix, part)) => (Some(prefix), part),
+        None => (None, name),
+    };
+    if prefix.is_some_and(str::is_empty) {
+        return Some("prefix part must be non-empty".into());
+    }
+    if let Some(why) = prefix.and_then(subdomain_error) {
+        return Some(format!("prefix part {why}"));
+    }
+    if part.is_empty() {
+        return Some("name part must be non-empty".into());
+    }
+    if part.len() > 63 {
+        return Some(format!("name part {}", too_long(63)));
+    }
+    (!is_name_part(part)).then(|| {
+        "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an \
+         alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is \
+         '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
+            .to_owned()
+    })
+}
+
+fn label_value_error(value: &str) -> Option<String> {
+    if value.len() > 63 {
+        return Some(too_long(63));
+    }
+    (!value.is_empty() && !is_name_part(value)).then(|| {
+        "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must \
+         start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for \
+         validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
+            .to_owned()
+    })
+}

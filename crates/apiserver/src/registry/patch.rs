@@ -1,0 +1,237 @@
+//! Patches: four ways to say a change, one pipeline to commit it.
+
+use serde_json::Value;
+
+use super::{
+    Registry, Resource, decode, metadata,
+    resource::text,
+    scale,
+    write::{Ownership, Target, WriteOptions, Written, clean, reset_fields, zero_of},
+};
+use crate::{
+    error::{Cause, Details, Error, Reason, Result},
+    merge::{self, ApplyError, ApplyOptions},
+};
+
+/// The language of a patch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PatchKind {
+    /// RFC 6902.
+    Json,
+    /// RFC 7386.
+    Merge,
+    /// Merge with list keys and directives; built-in kinds only.
+    Strategic,
+    /// Server-side apply.
+    Apply,
+}
+
+/// A patch as it arrived.
+#[derive(Debug, Clone)]
+pub struct Patch {
+    /// Its language.
+    pub kind: PatchKind,
+    /// Its text, decoded.
+    pub body: Value,
+    /// Keys that it says twice.
+    pub duplicates: Vec<String>,
+    /// For an apply: take fields from other managers.
+    pub force: bool,
+}
+
+impl Registry {
+    /// Patches an object or one of its subresources.
+    pub fn patch(&self, target: Target<'_>, patch: &Patch, options: &WriteOptions) -> Result<Written> {
+        if target.subresource == "scale" {
+            return self.patch_scale(target, patch, options);
+        }
+        match patch.kind {
+            PatchKind::Apply => self.apply(target, patch, options),
+            _ => self.patch_object(target, patch, options),
+        }
+    }
+
+    fn patch_object(&self, target: Target<'_>, patch: &Patch, options: &WriteOptions) -> Result<Written> {
+        let resource = target.resource;
+        let warnings = std::cell::RefCell::new(Vec::new());
+        let change = |old: &Value| {
+            let mut new = patched(resource, old, patch)?;
+            refuse_identity_change(resource, &new, old)?;
+            metadata::match_name(&mut new, target.name)?;
+            *warnings.borrow_mut() =
+                clean(resource, &mut new, patch.duplicates.clone(), options.validation)?;
+            Ok(new)
+        };
+        let object = self.mutate(target, options, Ownership::Track, &change)?;
+        Ok(Written { object, created: false, warnings: warnings.into_inner() })
+    }
+
+    fn apply(&self, target: Target<'_>, patch: &Patch, options: &WriteOptions) -> Result<Written> {
+        let resource = target.resource;
+        if options.manager.is_empty() {
+            let why = "is required for apply patch";
+            let cause = Cause::required("fieldManager", why);
+            let what = crate::error::Named { group: "meta.k8s.io", resource: "PatchOptions" };
+            return Err(Error::invalid(what, "", vec![cause]));
+        }
+        let mut intent = patch.body.clone();
+        decode::match_kind(&mut intent, resource, &resource.group, &resource.version, &resource.kind)?;
+        metadata::match_namespace(&mut intent, resource, target.namespace)?;
+        metadata::match_name(&mut intent, target.name)?;
+        if metadata::meta(&intent, "managedFields").as_array().is_some_and(|list| !list.is_empty()) {
+            return Err(Error::bad_request("metadata.managedFields must be nil"));
+        }
+        let warnings = clean(resource, &mut intent, patch.duplicates.clone(), options.validation)?;
+        let merged = |live: Option<&Value>| self.merge(target, live, &intent, patch.force, options);
+        loop {
+            let found = self.get(resource, target.namespace, target.name);
+            if found.is_err() && !target.subresource.is_empty() {
+                return Err(Error::not_found(resource.named(), target.name));
+            }
+            let outcome = match found {
+                Ok(_) => self
+                    .mutate(target, options, Ownership::Done, &|live| merged(Some(live)))
+                    .map(|object| (object, false)),
+                Err(_) => {
+                    refuse_uid(resource, &intent)?;
+                    let object = merged(None)?;
+                    self.insert(target, object, Ownership::Done, options).map(|object| (object, true))
+                }
+            };
+            match outcome {
+                // It came or went between looking and writing: look again.
+                Err(error) if error.reason == Some(Reason::AlreadyExists) => {}
+                Err(error) if error.reason == Some(Reason::NotFound) && error.details_name() == target.name => {}
+                Err(error) => return Err(error),
+                Ok((object, created)) => return Ok(Written { object, created, warnings }),
+            }
+        }
+    }
+
+    fn merge(
+        &self,
+        target: Target<'_>,
+        live: Option<&Value>,
+        intent: &Value,
+        force: bool,
+        options: &WriteOptions,
+    ) -> Result<Value> {
+        let resource = target.resource;
+        let (api_version, time) = (resource.api_version(), self.environment().now_text());
+        let reset = reset_fields(resource, target.subresource);
+        let zero = zero_of(resource);
+        let options = ApplyOptions {
+            manager: &options.manager,
+            force,
+            subresource: target.subresource,
+            api_version: &api_version,
+            time: &time,
+            reset: &reset,
+            zero: zero.as_ref(),
+        };
+        merge::apply(resource.schema(), live, intent, &options).map_err(apply_error)
+    }
+
+    fn patch_scale(&self, target: Target<'_>, patch: &Patch, options: &WriteOptions) -> Result<Written> {
+        let resource = target.resource;
+        let change = |old: &Value| {
+            let before = scale::of(resource, old)?;
+            let after = match patch.kind {
+                PatchKind::Apply => merge_patch(&before, &patch.body),
+                _ => patched_untyped(&before, patch)?,
+            };
+            scale::set(resource, old, &after)
+        };
+        let object = self.mutate(target, options, Ownership::Track, &change)?;
+        let shown = scale::of(resource, &object.into_value())?;
+        Ok(Written { object: super::Presented::Converted(shown), created: false, warnings: Vec::new() })
+    }
+}
+
+fn patched(resource: &Resource, old: &Value, patch: &Patch) -> Result<Value> {
+    if patch.kind == PatchKind::Strategic {
+        if resource.custom().is_some() {
+            return Err(Error::unsupported_media_type(
+                "the body of the request was in an unknown format - accepted media types include: \
+                 application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml",
+            ));
+        }
+        return merge::strategic(resource.schema(), old, &patch.body)
+            .map_err(|error| Error::bad_request(error.to_string()));
+    }
+    patched_untyped(old, patch)
+}
+
+fn patched_untyped(old: &Value, patch: &Patch) -> Result<Value> {
+    match patch.kind {
+        PatchKind::Json => {
+            let mut new = old.clone();
+            let operations: json_patch::Patch = serde_json::from_value(patch.body.clone())
+                .map_err(|error| Error::bad_request(format!("error decoding patch: {error}")))?;
+            json_patch::patch(&mut new, &operations).map_err(|error| {
+                let mut failure = Error::new(Reason::Invalid, "the server rejected our request due to an error in our request");
+                failure.details = Some(Box::default());
+                tracing::debug!(%error, "a JSON patch did not apply");
+                failure
+            })?;
+            Ok(new)
+        }
+        _ => Ok(merge_patch(old, &patch.body)),
+    }
+}
+
+fn merge_patch(old: &Value, patch: &Value) -> Value {
+    let mut new = old.clone();
+    json_patch::merge(&mut new, patch);
+    new
+}
+
+fn refuse_identity_change(resource: &Resource, new: &Value, old: &Value) -> Result<()> {
+    for field in ["/apiVersion", "/kind"] {
+        if text(new, field) != text(old, field) {
+            let message = format!(
+                "the {} in the patch ({}) does not match that of the {} ({})",
+                &field[1..],
+                text(new, field),
+                resource.kind,
+                text(old, field)
+            );
+            return Err(Error::bad_request(message));
+        }
+    }
+    Ok(())
+}
+
+/// An apply that names a uid means an object that exists.
+fn refuse_uid(resource: &Resource, intent: &Value) -> Result<()> {
+    let uid = text(intent, "/metadata/uid");
+    if uid.is_empty() {
+        return Ok(());
+    }
+    let why = format!("uid mismatch: the provided object specified uid {uid}, and no existing object was found");
+    Err(Error::conflict(resource.named(), text(intent, "/metadata/name"), why))
+}
+
+fn apply_error(error: ApplyError) -> Error {
+    match error {
+        ApplyError::Conflict(conflicts) => {
+            let mut failure = Error::new(Reason::Conflict, conflicts.message());
+            let causes = conflicts.causes().into_iter().map(|cause| Cause {
+                reason: "FieldManagerConflict".into(),
+                message: cause.message,
+                field: cause.field,
+            });
+            failure.details = Some(Box::new(Details { causes: causes.collect(), ..Details::default() }));
+            failure
+        }
+        ApplyError::BadRequest(message) => Error::bad_request(message),
+        ApplyError::ManagedFields(error) => Error::bad_request(error.to_string()),
+        ApplyError::Typed(message) => {
+            let mut failure = Error::internal(&message);
+            failure.message = message;
+            failure.reason = None;
+            failure.details = None;
+            failure
+        }
+    }
+}

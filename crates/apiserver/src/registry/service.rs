@@ -1,0 +1,111 @@
+//! Cluster addresses and node ports of Services.
+//!
+//! The real server keeps bitmaps beside the Services; here the Services themselves are the record, read
+//! once and then kept in step, so that there is nothing that could disagree with them.
+
+use std::{collections::BTreeSet, net::Ipv4Addr};
+
+use serde_json::{Value, json};
+
+use super::{Registry, Resource, decode, resource::text};
+use crate::error::{Cause, Error, Result};
+
+/// 10.96.0.0/16, as the testbed and kubeadm use it.
+const FIRST: u32 = u32::from_be_bytes([10, 96, 0, 10]);
+const LAST: u32 = u32::from_be_bytes([10, 96, 255, 254]);
+const FIRST_PORT: u16 = 30_000;
+const LAST_PORT: u16 = 32_767;
+
+/// What is taken.
+#[derive(Debug, Default)]
+pub(super) struct Addresses {
+    loaded: bool,
+    cluster: BTreeSet<u32>,
+    ports: BTreeSet<u16>,
+}
+
+fn needs_address(service: &Value) -> bool {
+    text(service, "/spec/type") != "ExternalName" && text(service, "/spec/clusterIP") != "None"
+}
+
+fn ports(service: &Value) -> impl Iterator<Item = &Value> {
+    service.pointer("/spec/ports").and_then(Value::as_array).into_iter().flatten()
+}
+
+impl Registry {
+    /// Gives a new or changed Service the address and the node ports that it needs.
+    pub(super) fn assign_addresses(&self, resource: &Resource, service: &mut Value) -> Result<()> {
+        let mut taken = self.addresses.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if !taken.loaded {
+            for object in self.store().snapshot(&resource.table, None).objects {
+                taken.note(&decode::stored(&object));
+            }
+            taken.loaded = true;
+        }
+        if needs_address(service) {
+            self.assign_cluster_ip(&mut taken, resource, service)?;
+        }
+        if matches!(text(service, "/spec/type"), "NodePort" | "LoadBalancer") {
+            assign_node_ports(&mut taken, service)?;
+        }
+        Ok(())
+    }
+
+    fn assign_cluster_ip(&self, taken: &mut Addresses, resource: &Resource, service: &mut Value) -> Result<()> {
+        let asked = text(service, "/spec/clusterIP").to_owned();
+        let address = if asked.is_empty() {
+            let free = (FIRST..=LAST).find(|address| !taken.cluster.contains(address));
+            let free = free.ok_or_else(|| Error::internal("failed to allocate a serviceIP: range is full"))?;
+            Ipv4Addr::from(free)
+        } else {
+            asked.parse().map_err(|_| {
+                let cause = Cause::invalid("spec.clusterIPs[0]", &json!(asked), "must be a valid IP address");
+                Error::invalid(resource.named_kind(), text(service, "/metadata/name"), vec![cause])
+            })?
+        };
+        taken.cluster.insert(address.into());
+        service["spec"]["clusterIP"] = json!(address.to_string());
+        service["spec"]["clusterIPs"] = json!([address.to_string()]);
+        service["spec"]["ipFamilies"] = json!(["IPv4"]);
+        Ok(())
+    }
+
+    /// Returns what a removed Service held.
+    pub(super) fn release_addresses(&self, service: &Value) {
+        let mut taken = self.addresses.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if let Ok(address) = text(service, "/spec/clusterIP").parse::<Ipv4Addr>() {
+            taken.cluster.remove(&address.into());
+        }
+        for port in ports(service).filter_map(node_port) {
+            taken.ports.remove(&port);
+        }
+    }
+}
+
+impl Addresses {
+    fn note(&mut self, service: &Value) {
+        if let Ok(address) = text(service, "/spec/clusterIP").parse::<Ipv4Addr>() {
+            self.cluster.insert(address.into());
+        }
+        self.ports.extend(ports(service).filter_map(node_port));
+    }
+}
+
+fn node_port(port: &Value) -> Option<u16> {
+    port["nodePort"].as_u64().and_then(|port| u16::try_from(port).ok()).filter(|port| *port > 0)
+}
+
+fn assign_node_ports(taken: &mut Addresses, service: &mut Value) -> Result<()> {
+    let Some(list) = service.pointer_mut("/spec/ports").and_then(Value::as_array_mut) else { return Ok(()) };
+    for port in list {
+        let number = match node_port(port) {
+            Some(number) => number,
+            None => (FIRST_PORT..=LAST_PORT)
+                .find(|number| !taken.ports.contains(number))
+                .ok_or_else(|| Error::internal("failed to allocate a nodePort: range is full"))?,
+        };
+        taken.ports.insert(number);
+        port["nodePort"] = json!(number);
+    }
+    Ok(())
+}

@@ -1,0 +1,301 @@
+//! What sets one kind apart: defaults, generations, status, validation and the manner of its deletion.
+//!
+//! Everything here is pure: an object and its old version in, a changed object or causes out.
+
+mod pod;
+mod service;
+mod workload;
+
+use std::{collections::BTreeMap, sync::LazyLock};
+
+use serde_json::{Value, json};
+
+use super::{
+    crd,
+    metadata::{self, NameRule, has_finalizers, meta},
+    resource::{Resource, text},
+};
+use crate::{
+    environment::Environment,
+    error::{Cause, Error, Result},
+    schema::FieldError,
+};
+
+/// Built-in resources whose objects count the changes of their spec.
+const WITH_GENERATION: [(&str, &str); 20] = [
+    ("", "pods"),
+    ("", "replicationcontrollers"),
+    ("admissionregistration.k8s.io", "mutatingadmissionpolicies"),
+    ("admissionregistration.k8s.io", "mutatingwebhookconfigurations"),
+    ("admissionregistration.k8s.io", "validatingadmissionpolicies"),
+    ("admissionregistration.k8s.io", "validatingadmissionpolicybindings"),
+    ("admissionregistration.k8s.io", "validatingwebhookconfigurations"),
+    ("apiextensions.k8s.io", "customresourcedefinitions"),
+    ("apps", "daemonsets"),
+    ("apps", "deployments"),
+    ("apps", "replicasets"),
+    ("apps", "statefulsets"),
+    ("batch", "cronjobs"),
+    ("batch", "jobs"),
+    ("discovery.k8s.io", "endpointslices"),
+    ("flowcontrol.apiserver.k8s.io", "flowschemas"),
+    ("flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations"),
+    ("networking.k8s.io", "ingresses"),
+    ("networking.k8s.io", "networkpolicies"),
+    ("policy", "poddisruptionbudgets"),
+];
+
+/// Whether the resource is the built-in one of this group and name.
+fn is(resource: &Resource, group: &str, plural: &str) -> bool {
+    &*resource.group == group && &*resource.plural == plural && resource.custom().is_none()
+}
+
+pub(super) fn is_service(resource: &Resource) -> bool {
+    is(resource, "", "services")
+}
+
+fn has_generation(resource: &Resource) -> bool {
+    resource.custom().is_some() || WITH_GENERATION.contains(&(&*resource.group, &*resource.plural))
+}
+
+/// Makes a decoded body into a new object of its kind.
+pub(super) fn prepare_create(resource: &Resource, object: &mut Value, environment: &Environment) {
+    metadata::metadata(object).remove("generation");
+    if has_generation(resource) {
+        metadata::metadata(object).insert("generation".into(), json!(1));
+    }
+    if resource.has("status")
+        && let Some(map) = object.as_object_mut()
+    {
+        // The status belongs to whoever observes, not to whoever creates.
+        map.remove("status");
+    }
+    apply_defaults(resource, object, environment);
+}
+
+/// Makes a decoded body into a new version of `old`.
+pub(super) fn prepare_update(
+    resource: &Resource,
+    subresource: &str,
+    new: &mut Value,
+    old: &Value,
+    environment: &Environment,
+) {
+    match subresource {
+        "status" => keep_all_but_status(resource, new, old),
+        "finalize" => keep_all_but_finalizers(new, old),
+        "binding" => {}
+        _ => {
+            if resource.has("status") {
+                copy_top(old, new, "status");
+            }
+            service::keep_addresses(resource, new, old);
+            apply_defaults(resource, new, environment);
+        }
+    }
+    count_generation(resource, new, old);
+}
+
+fn copy_top(from: &Value, to: &mut Value, field: &str) {
+    let Some(map) = to.as_object_mut() else { return };
+    match from.get(field) {
+        Some(value) => drop(map.insert(field.into(), value.clone())),
+        None => drop(map.remove(field)),
+    }
+}
+
+fn keep_all_but_status(resource: &Resource, new: &mut Value, old: &Value) {
+    let mut kept = old.clone();
+    copy_top(new, &mut kept, "status");
+    metadata::copy_meta(new, &mut kept, "managedFields");
+    if resource.custom().is_none() {
+        // Kubelets and controllers annotate what they report on in the same write.
+        metadata::copy_meta(new, &mut kept, "annotations");
+        metadata::copy_meta(new, &mut kept, "finalizers");
+    }
+    if let Some(revision) = new.pointer("/metadata/resourceVersion").cloned() {
+        metadata::metadata(&mut kept).insert("resourceVersion".into(), revision);
+    }
+    *new = kept;
+}
+
+/// `namespaces/finalize` changes `spec.finalizers` and nothing else.
+fn keep_all_but_finalizers(new: &mut Value, old: &Value) {
+    let finalizers = new.pointer("/spec/finalizers").cloned();
+    let mut kept = old.clone();
+    match finalizers {
+        Some(finalizers) => kept["spec"]["finalizers"] = finalizers,
+        None => drop(kept["spec"].as_object_mut().map(|spec| spec.remove("finalizers"))),
+    }
+    *new = kept;
+}
+
+fn count_generation(resource: &Resource, new: &mut Value, old: &Value) {
+    if !has_generation(resource) {
+        return;
+    }
+    let status_counts = resource.custom().is_some() && !resource.has("status");
+    let counted = |object: &Value| -> BTreeMap<String, Value> {
+        let fields = object.as_object().into_iter().flatten();
+        fields
+            .filter(|(key, _)| key.as_str() != "metadata" && (status_counts || key.as_str() != "status"))
+            .map(|(key, value)| (key.clone(), value.clone()))
+            .collect()
+    };
+    let before = meta(old, "generation").as_i64().unwrap_or(0);
+    let changed = counted(new) != counted(old);
+    metadata::metadata(new).insert("generation".into(), json!(before + i64::from(changed)));
+}
+
+fn apply_defaults(resource: &Resource, object: &mut Value, environment: &Environment) {
+    if resource.custom().is_some() {
+        resource.schema().apply_defaults(object);
+        return;
+    }
+    resource.schema().normalize(object);
+    match (&*resource.group, &*resource.plural) {
+        ("", "pods") => pod::default_pod(object, environment),
+        ("", "services") => service::defaults(object),
+        ("", "namespaces") => default_namespace(object),
+        ("apps" | "batch" | "", _) => workload::defaults(resource, object),
+        ("apiextensions.k8s.io", "customresourcedefinitions") => crd::defaults(object),
+        _ => {}
+    }
+}
+
+fn default_namespace(object: &mut Value) {
+    let name = text(object, "/metadata/name").to_owned();
+    metadata::metadata(object)
+        .entry("labels")
+        .or_insert_with(|| json!({}))
+        .as_object_mut()
+        .map(|labels| labels.insert("kubernetes.io/metadata.name".into(), json!(name)));
+    if metadata::is_deleting(object) {
+        return;
+    }
+    if object.pointer("/spec/finalizers").is_none() {
+        object["spec"] = json!({"finalizers": ["kubernetes"]});
+    }
+    if text(object, "/status/phase").is_empty() {
+        object["status"] = json!({"phase": "Active"});
+    }
+}
+
+/// Sets a field that nobody has set.
+fn default(object: &mut Value, field: &str, value: impl FnOnce() -> Value) {
+    let Some(map) = object.as_object_mut() else { return };
+    if map.get(field).is_none_or(Value::is_null) {
+        map.insert(field.to_owned(), value());
+    }
+}
+
+/// What is wrong with the object, if anything.
+pub(super) fn validate(resource: &Resource, new: &Value, old: Option<&Value>) -> Vec<Cause> {
+    let mut causes = metadata::validate(new, name_rule(resource));
+    if resource.custom().is_some() {
+        causes.extend(resource.schema().validate(new, old).into_iter().map(cause));
+        return causes;
+    }
+    match (&*resource.group, &*resource.plural) {
+        ("", "pods") => causes.extend(pod::validate(new, old)),
+        ("", "services") => causes.extend(service::validate(new, old)),
+        ("apps", _) => causes.extend(workload::validate(resource, new, old)),
+        ("apiextensions.k8s.io", "customresourcedefinitions") => causes.extend(crd::validate(new, old)),
+        _ => {}
+    }
+    causes
+}
+
+fn cause(error: FieldError) -> Cause {
+    Cause { reason: error.reason.to_string(), message: error.message, field: error.field }
+}
+
+fn name_rule(resource: &Resource) -> NameRule {
+    match (&*resource.group, &*resource.plural) {
+        ("", "namespaces") => NameRule::Label,
+        ("", "services") => NameRule::ServiceLabel,
+        ("rbac.authorization.k8s.io", _) => NameRule::PathSegment,
+        _ => NameRule::Subdomain,
+    }
+}
+
+/// How long the object may take to end.
+pub(super) fn grace_period(resource: &Resource, object: &Value, asked: Option<i64>) -> i64 {
+    if is(resource, "", "pods") { pod::grace_period(object, asked) } else { 0 }
+}
+
+/// Whether a deleted object can go: nothing and nobody waits for it.
+pub(super) fn may_vanish(resource: &Resource, object: &Value) -> bool {
+    if has_finalizers(object) {
+        return false;
+    }
+    if is(resource, "", "namespaces") {
+        return object.pointer("/spec/finalizers").and_then(Value::as_array).is_none_or(Vec::is_empty);
+    }
+    !is(resource, "", "pods") || meta(object, "deletionGracePeriodSeconds").as_i64().unwrap_or(0) == 0
+}
+
+/// What an object looks like once its deletion has begun.
+pub(super) fn begin_deletion(resource: &Resource, object: &mut Value) {
+    if is(resource, "", "namespaces") {
+        object["status"] = json!({"phase": "Terminating"});
+    }
+}
+
+/// Some objects the cluster cannot do without.
+pub(super) fn allow_delete(resource: &Resource, name: &str) -> Result<()> {
+    let needed = ["default", "kube-public", "kube-system"].contains(&name);
+    if needed && is(resource, "", "namespaces") {
+        return Err(Error::forbidden(resource.named(), name, "this namespace may not be deleted"));
+    }
+    Ok(())
+}
+
+/// The fields that selectors of a built-in kind may name.
+pub(super) fn selectable(group: &str, plural: &str) -> &'static [String] {
+    type Table = BTreeMap<(&'static str, &'static str), Vec<String>>;
+    static FIELDS: LazyLock<Table> = LazyLock::new(|| {
+        const EVENT: &str = "involvedObject.kind,involvedObject.namespace,involvedObject.name,involvedObject.uid,\
+            involvedObject.apiVersion,involvedObject.resourceVersion,involvedObject.fieldPath,reason,\
+            reportingComponent,source,type";
+        const ROWS: [(&str, &str, &str); 9] = [
+            (
+                "",
+                "pods",
+                "spec.nodeName,spec.restartPolicy,spec.schedulerName,spec.serviceAccountName,spec.hostNetwork,\
+                 status.phase,status.podIP,status.nominatedNodeName",
+            ),
+            ("", "nodes", "spec.unschedulable"),
+            ("", "events", EVENT),
+            ("", "secrets", "type"),
+            ("", "namespaces", "status.phase"),
+            ("", "services", "spec.clusterIP,spec.type"),
+            ("", "replicationcontrollers", "status.replicas"),
+            ("batch", "jobs", "status.successful"),
+            ("certificates.k8s.io", "certificatesigningrequests", "spec.signerName"),
+        ];
+        ROWS.iter()
+            .map(|(group, plural, fields)| ((*group, *plural), fields.split(',').map(str::to_owned).collect()))
+            .collect()
+    });
+    let group = if group == "events.k8s.io" { "" } else { group };
+    let row = FIELDS.iter().find(|((own_group, own_plural), _)| *own_group == group && *own_plural == plural);
+    row.map_or(&[], |(_, fields)| fields.as_slice())
+}
+
+/// The value of a selectable field as text.
+pub(super) fn field_value(object: &Value, field: &str) -> String {
+    let pointer = match field {
+        "source" => "/source/component".to_owned(),
+        "status.successful" => "/status/succeeded".to_owned(),
+        _ => format!("/{}", field.trim_start_matches('.').replace('.', "/")),
+    };
+    match object.pointer(&pointer) {
+        Some(Value::String(value)) => value.clone(),
+        Some(Value::Bool(value)) => value.to_string(),
+        Some(Value::Number(value)) => value.to_string(),
+        _ if matches!(field, "spec.unschedulable" | "spec.hostNetwork") => "false".into(),
+        _ if matches!(field, "status.replicas" | "status.successful") => "0".into(),
+        _ => String::new(),
+    }
+}

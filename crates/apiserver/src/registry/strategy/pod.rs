@@ -1,0 +1,257 @@
+//! Pods and the Pod specs inside templates.
+
+use serde_json::{Value, json};
+
+use super::{default, text};
+use crate::{
+    environment::Environment,
+    error::Cause,
+};
+
+/// Defaults of a Pod of its own: those of its spec, and what admission adds to every Pod.
+pub(super) fn default_pod(pod: &mut Value, _environment: &Environment) {
+    default(pod, "spec", || json!({}));
+    let spec = &mut pod["spec"];
+    default_spec(spec);
+    default(spec, "enableServiceLinks", || json!(true));
+    default(spec, "serviceAccountName", || json!("default"));
+    let account = spec["serviceAccountName"].clone();
+    default(spec, "serviceAccount", || account);
+    default(spec, "priority", || json!(0));
+    default(spec, "preemptionPolicy", || json!("PreemptLowerPriority"));
+    tolerate_lost_nodes(spec);
+    if text(pod, "/status/phase").is_empty() {
+        let class = quality_of_service(&pod["spec"]);
+        pod["status"] = json!({"phase": "Pending", "qosClass": class});
+    }
+}
+
+/// A Pod stays for five minutes on a node that is not ready or cannot be reached.
+fn tolerate_lost_nodes(spec: &mut Value) {
+    default(spec, "tolerations", || json!([]));
+    let Some(list) = spec["tolerations"].as_array_mut() else { return };
+    for key in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {
+        let known = |toleration: &Value| {
+            (text(toleration, "/key") == key || text(toleration, "/key").is_empty())
+                && matches!(text(toleration, "/effect"), "NoExecute" | "")
+        };
+        if !list.iter().any(known) {
+            list.push(json!({"effect": "NoExecute", "key": key, "operator": "Exists", "tolerationSeconds": 300}));
+        }
+    }
+}
+
+/// Defaults of a Pod spec, wherever it stands.
+pub(super) fn default_spec(spec: &mut Value) {
+    default(spec, "restartPolicy", || json!("Always"));
+    default(spec, "terminationGracePeriodSeconds", || json!(30));
+    default(spec, "dnsPolicy", || json!("ClusterFirst"));
+    default(spec, "securityContext", || json!({}));
+    default(spec, "schedulerName", || json!("default-scheduler"));
+    for list in ["containers", "initContainers"] {
+        for container in each(spec, list) {
+            default_container(container);
+        }
+    }
+    for volume in each(spec, "volumes") {
+        default_volume(volume);
+    }
+}
+
+fn each<'a>(object: &'a mut Value, list: &str) -> impl Iterator<Item = &'a mut Value> + use<'a> {
+    object.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten()
+}
+
+fn default_container(container: &mut Value) {
+    let policy = pull_policy(text(container, "/image"));
+    default(container, "imagePullPolicy", || json!(policy));
+    default(container, "resources", || json!({}));
+    default(container, "terminationMessagePath", || json!("/dev/termination-log"));
+    default(container, "terminationMessagePolicy", || json!("File"));
+    for port in each(container, "ports") {
+        default(port, "protocol", || json!("TCP"));
+    }
+    for variable in each(container, "env") {
+        if let Some(reference) = variable.pointer_mut("/valueFrom/fieldRef") {
+            default(reference, "apiVersion", || json!("v1"));
+        }
+    }
+    default_requests(&mut container["resources"]);
+    for name in ["livenessProbe", "readinessProbe", "startupProbe"] {
+        if let Some(probe) = container.get_mut(name) {
+            default_probe(probe);
+        }
+    }
+    for hook in ["/lifecycle/postStart/httpGet", "/lifecycle/preStop/httpGet"] {
+        if let Some(get) = container.pointer_mut(hook) {
+            default_http_get(get);
+        }
+    }
+}
+
+/// An image without a tag, or with the tag `latest`, may have changed since it was last pulled.
+fn pull_policy(image: &str) -> &'static str {
+    if image.contains('@') {
+        return "IfNotPresent";
+    }
+    let last = image.rsplit('/').next().unwrap_or_default();
+    match last.split_once(':') {
+        None | Some((_, "latest")) => "Always",
+        Some(_) => "IfNotPresent",
+    }
+}
+
+/// What is limited but not requested is requested as far as it is limited.
+fn default_requests(resources: &mut Value) {
+    let Some(limits) = resources.get("limits").and_then(Value::as_object).cloned() else { return };
+    default(resources, "requests", || json!({}));
+    for (name, amount) in limits {
+        default(&mut resources["requests"], &name, || amount);
+    }
+}
+
+fn default_probe(probe: &mut Value) {
+    default(probe, "timeoutSeconds", || json!(1));
+    default(probe, "periodSeconds", || json!(10));
+    default(probe, "successThreshold", || json!(1));
+    default(probe, "failureThreshold", || json!(3));
+    if let Some(get) = probe.get_mut("httpGet") {
+        default_http_get(get);
+    }
+    if let Some(call) = probe.get_mut("grpc") {
+        default(call, "service", || json!(""));
+    }
+}
+
+fn default_http_get(get: &mut Value) {
+    default(get, "path", || json!("/"));
+    default(get, "scheme", || json!("HTTP"));
+}
+
+fn default_volume(volume: &mut Value) {
+    for source in ["configMap", "secret", "downwardAPI", "projected"] {
+        if let Some(source) = volume.get_mut(source) {
+            default(source, "defaultMode", || json!(420));
+        }
+    }
+    if let Some(path) = volume.get_mut("hostPath") {
+        default(path, "type", || json!(""));
+    }
+    if let Some(sources) = volume.pointer_mut("/projected/sources").and_then(Value::as_array_mut) {
+        for token in sources.iter_mut().filter_map(|source| source.get_mut("serviceAccountToken")) {
+            default(token, "expirationSeconds", || json!(3600));
+        }
+    }
+    let Some(map) = volume.as_object_mut() else { return };
+    if map.len() == 1 && map.contains_key("name") {
+        map.insert("emptyDir".into(), json!({}));
+    }
+}
+
+/// How hard the node holds on to the Pod when memory runs short.
+fn quality_of_service(spec: &Value) -> &'static str {
+    let containers: Vec<&Value> = ["containers", "initContainers"]
+        .iter()
+        .filter_map(|list| spec[*list].as_array())
+        .flatten()
+        .collect();
+    let amount = |container: &Value, kind: &str, name: &str| -> Option<String> {
+        container.pointer(&format!("/resources/{kind}/{name}")).map(ToString::to_string)
+    };
+    let says = |container: &&Value| {
+        ["cpu", "memory"].iter().any(|name| {
+            amount(container, "requests", name).is_some() || amount(container, "limits", name).is_some()
+        })
+    };
+    let guaranteed = |container: &&Value| {
+        ["cpu", "memory"].iter().all(|name| {
+            let limit = amount(container, "limits", name);
+            limit.is_some() && limit == amount(container, "requests", name)
+        })
+    };
+    if !containers.iter().any(says) {
+        "BestEffort"
+    } else if containers.iter().all(guaranteed) {
+        "Guaranteed"
+    } else {
+        "Burstable"
+    }
+}
+
+/// How long the Pod may take: as asked, else as its spec says; no time at all if nothing runs.
+pub(super) fn grace_period(pod: &Value, asked: Option<i64>) -> i64 {
+    let own = pod.pointer("/spec/terminationGracePeriodSeconds").and_then(Value::as_i64).unwrap_or(30);
+    let runs = !text(pod, "/spec/nodeName").is_empty()
+        && !matches!(text(pod, "/status/phase"), "Succeeded" | "Failed");
+    if runs { asked.unwrap_or(own).max(0) } else { 0 }
+}
+
+/// What is wrong with a Pod.
+pub(super) fn validate(new: &Value, old: Option<&Value>) -> Vec<Cause> {
+    match old {
+        None => validate_spec(&new["spec"], "spec"),
+        Some(old) => immutable(new, old),
+    }
+}
+
+/// What is wrong with a Pod spec at `path`.
+pub(super) fn validate_spec(spec: &Value, path: &str) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    let containers = spec["containers"].as_array().map_or(&[][..], Vec::as_slice);
+    if containers.is_empty() {
+        causes.push(Cause::required(format!("{path}.containers"), ""));
+    }
+    let mut names: Vec<&str> = Vec::new();
+    for (index, container) in containers.iter().enumerate() {
+        let place = format!("{path}.containers[{index}]");
+        let name = text(container, "/name");
+        if name.is_empty() {
+            causes.push(Cause::required(format!("{place}.name"), ""));
+        } else if names.contains(&name) {
+            causes.push(Cause {
+                reason: "FieldValueDuplicate".into(),
+                message: format!("Duplicate value: \"{name}\""),
+                field: format!("{place}.name"),
+            });
+        }
+        names.push(name);
+        if text(container, "/image").is_empty() {
+            causes.push(Cause::required(format!("{place}.image"), ""));
+        }
+    }
+    let policy = text(spec, "/restartPolicy");
+    if !["Always", "OnFailure", "Never"].contains(&policy) {
+        let field = format!("{path}.restartPolicy");
+        causes.push(Cause::not_supported(field, policy, &["Always", "OnFailure", "Never"]));
+    }
+    causes
+}
+
+/// A running Pod can change its images, its deadline and its tolerations, and not much else.
+fn immutable(new: &Value, old: &Value) -> Vec<Cause> {
+    let fixed = |pod: &Value| {
+        let mut spec = pod["spec"].clone();
+        for list in ["containers", "initContainers"] {
+            for container in each(&mut spec, list) {
+                if let Some(map) = container.as_object_mut() {
+                    map.remove("image");
+                    map.remove("imagePullPolicy");
+                }
+            }
+        }
+        if let Some(map) = spec.as_object_mut() {
+            for field in ["activeDeadlineSeconds", "terminationGracePeriodSeconds", "tolerations", "nodeName"] {
+                map.remove(field);
+            }
+        }
+        spec
+    };
+    if fixed(new) == fixed(old) {
+        return Vec::new();
+    }
+    let why = "pod updates may not change fields other than `spec.containers[*].image`,\
+               `spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to \
+               existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was \
+               previously negative)";
+    vec![Cause::forbidden("spec", why)]
+}

@@ -1,0 +1,55 @@
+//! Subresources with a life of their own: scale and binding.
+
+use serde_json::{Value, json};
+
+use super::{
+    Presented, Registry, Resource, scale,
+    resource::text,
+    write::{Ownership, Target, WriteOptions},
+};
+use crate::error::{Error, Result};
+
+impl Registry {
+    /// The scale of an object.
+    pub fn scale(&self, resource: &Resource, namespace: &str, name: &str) -> Result<Value> {
+        scale::of(resource, &self.get_value(resource, namespace, name)?)
+    }
+
+    /// Replaces the scale of an object.
+    pub fn set_scale(&self, target: Target<'_>, wanted: &Value, options: &WriteOptions) -> Result<Value> {
+        let resource = target.resource;
+        let change = |old: &Value| scale::set(resource, old, wanted);
+        let object = self.mutate(target, options, Ownership::Track, &change)?;
+        scale::of(resource, &object.into_value())
+    }
+
+    /// Puts a Pod on a node.
+    pub fn bind(&self, target: Target<'_>, binding: &Value, options: &WriteOptions) -> Result<Presented> {
+        let node = text(binding, "/target/name").to_owned();
+        if node.is_empty() {
+            return Err(Error::bad_request("the target of a binding must name a node: set target.name"));
+        }
+        let now = self.environment().now_text();
+        let change = |old: &Value| {
+            let bound = text(old, "/spec/nodeName");
+            if !bound.is_empty() {
+                let why = format!("pod {} is already assigned to node \"{bound}\"", target.name);
+                return Err(Error::conflict(super::catalog_named("pods/binding"), target.name, why));
+            }
+            let mut pod = old.clone();
+            pod["spec"]["nodeName"] = json!(node);
+            let scheduled = json!({"type": "PodScheduled", "status": "True", "lastTransitionTime": now,
+                "observedGeneration": old["metadata"]["generation"], "lastProbeTime": null});
+            let conditions = &mut pod["status"]["conditions"];
+            match conditions.as_array_mut() {
+                Some(list) => {
+                    list.retain(|one| text(one, "/type") != "PodScheduled");
+                    list.push(scheduled);
+                }
+                None => *conditions = json!([scheduled]),
+            }
+            Ok(pod)
+        };
+        self.mutate(target, options, Ownership::Track, &change)
+    }
+}

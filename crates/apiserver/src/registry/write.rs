@@ -1,0 +1,379 @@
+//! Create and update: one pipeline for every kind and every way of writing.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::{
+    Presented, Registry, Resource, decode,
+    metadata::{self, is_deleting, meta},
+    resource::text,
+    strategy,
+};
+use crate::{
+    error::{Cause, Error, Named, Result},
+    merge::{self, FieldSet, UpdateOptions},
+    store::{Draft, Key, Object, WriteError},
+};
+
+/// How often a write is tried again when another one came between reading and committing.
+const ATTEMPTS: usize = 16;
+
+/// What to do about fields that the schema does not know and keys that are said twice.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum FieldValidation {
+    /// Nothing.
+    Ignore,
+    /// Tell the client.
+    #[default]
+    Warn,
+    /// Refuse the request.
+    Strict,
+}
+
+/// What a writer says about its write.
+#[derive(Debug, Clone, Default)]
+pub struct WriteOptions {
+    /// Who owns the fields that are written.
+    pub manager: String,
+    /// Go all the way, but do not commit.
+    pub dry_run: bool,
+    /// What to do about unknown fields.
+    pub validation: FieldValidation,
+}
+
+/// The object of a request.
+#[derive(Debug, Clone, Copy)]
+pub struct Target<'a> {
+    /// Its resource.
+    pub resource: &'a Resource,
+    /// Its namespace, empty for cluster-scoped objects.
+    pub namespace: &'a str,
+    /// Its name, empty for a create.
+    pub name: &'a str,
+    /// The subresource, or empty.
+    pub subresource: &'a str,
+}
+
+/// The outcome of a write.
+#[derive(Debug)]
+pub struct Written {
+    /// The object as the requested version shows it.
+    pub object: Presented,
+    /// Whether it is new.
+    pub created: bool,
+    /// What the client should be told.
+    pub warnings: Vec<String>,
+}
+
+/// Who keeps the record of field ownership.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ownership {
+    /// The pipeline, from the difference to the old object.
+    Track,
+    /// Server-side apply did it already.
+    Done,
+}
+
+impl Registry {
+    /// Creates an object from a decoded body.
+    pub fn create(&self, target: Target<'_>, body: decode::Body, options: &WriteOptions) -> Result<Written> {
+        let resource = target.resource;
+        let mut object = body.value;
+        decode::match_kind(&mut object, resource, &resource.group, &resource.version, &resource.kind)?;
+        metadata::match_namespace(&mut object, resource, target.namespace)?;
+        let warnings = clean(resource, &mut object, body.duplicates, options.validation)?;
+        let stored = self.insert(target, object, Ownership::Track, options)?;
+        Ok(Written { object: stored, created: true, warnings })
+    }
+
+    /// Brings a new object into the store. Its body has been decoded and cleaned.
+    pub(super) fn insert(
+        &self,
+        target: Target<'_>,
+        object: Value,
+        ownership: Ownership,
+        options: &WriteOptions,
+    ) -> Result<Presented> {
+        let resource = target.resource;
+        self.check_namespace(resource, target.namespace)?;
+        for _ in 0..ATTEMPTS {
+            let mut attempt = object.clone();
+            let generated = metadata::generate_name(&mut attempt, self.environment());
+            match self.try_insert(target, attempt, ownership, options) {
+                Err(error) if generated && error.reason == Some(crate::error::Reason::AlreadyExists) => {}
+                outcome => return outcome,
+            }
+        }
+        Err(Error::already_exists(resource.named(), text(&object, "/metadata/generateName")))
+    }
+
+    fn try_insert(
+        &self,
+        target: Target<'_>,
+        mut object: Value,
+        ownership: Ownership,
+        options: &WriteOptions,
+    ) -> Result<Presented> {
+        let resource = target.resource;
+        metadata::stamp(&mut object, target.namespace, self.environment());
+        strategy::prepare_create(resource, &mut object, self.environment());
+        let name = text(&object, "/metadata/name").to_owned();
+        let causes = strategy::validate(resource, &object, None);
+        if !causes.is_empty() {
+            return Err(Error::invalid(resource.named_kind(), &name, causes));
+        }
+        if ownership == Ownership::Track {
+            self.track(target, None, &mut object, options);
+        }
+        let is_service = strategy::is_service(resource);
+        if is_service {
+            self.assign_addresses(resource, &mut object)?;
+        }
+        let key = Key::new(target.namespace, &name);
+        let committed = if options.dry_run {
+            match self.store().get(&resource.table, &key) {
+                Some(_) => Err(Error::already_exists(resource.named(), &name)),
+                None => Ok(Presented::Converted(object.clone())),
+            }
+        } else {
+            self.commit_new(resource, key, &object)
+        };
+        if is_service && (committed.is_err() || options.dry_run) {
+            self.release_addresses(&object);
+        }
+        committed
+    }
+
+    fn commit_new(&self, resource: &Resource, key: Key, object: &Value) -> Result<Presented> {
+        let stored = resource.to_storage(object.clone());
+        let draft = Draft::encode(&stored, resource.fields_of(&stored));
+        let name = Arc::clone(&key.name);
+        let committed = self
+            .store()
+            .create(&resource.table, key, draft)
+            .map_err(|_| Error::already_exists(resource.named(), &name))?;
+        let shown = resource.present(&committed);
+        self.after_write(resource, &committed);
+        shown
+    }
+
+    /// Replaces an object by a decoded body.
+    pub fn update(&self, target: Target<'_>, body: decode::Body, options: &WriteOptions) -> Result<Written> {
+        let resource = target.resource;
+        let mut object = body.value;
+        decode::match_kind(&mut object, resource, &resource.group, &resource.version, &resource.kind)?;
+        metadata::match_namespace(&mut object, resource, target.namespace)?;
+        metadata::match_name(&mut object, target.name)?;
+        let warnings = clean(resource, &mut object, body.duplicates, options.validation)?;
+        if text(&object, "/metadata/resourceVersion").is_empty() && resource.custom().is_some() {
+            let cause = Cause::invalid("metadata.resourceVersion", &json!(0), "must be specified for an update");
+            return Err(Error::invalid(resource.named(), target.name, vec![cause]));
+        }
+        let changed = self.mutate(target, options, Ownership::Track, &|_| Ok(object.clone()))?;
+        Ok(Written { object: changed, created: false, warnings })
+    }
+
+    /// Changes an object: reads it, lets `change` make a new version of it, and commits that, again and
+    /// again until no other write came between.
+    pub(super) fn mutate(
+        &self,
+        target: Target<'_>,
+        options: &WriteOptions,
+        ownership: Ownership,
+        change: &dyn Fn(&Value) -> Result<Value>,
+    ) -> Result<Presented> {
+        let Target { resource, namespace, name, .. } = target;
+        for _ in 0..ATTEMPTS {
+            let current = self.get(resource, namespace, name)?;
+            let old = resource.present(&current)?.into_value();
+            let mut new = change(&old)?;
+            self.check_revision(target, &new, current.revision)?;
+            metadata::keep_system_fields(&mut new, &old, resource)?;
+            strategy::prepare_update(resource, target.subresource, &mut new, &old, self.environment());
+            if ownership == Ownership::Track {
+                self.track(target, Some(&old), &mut new, options);
+            }
+            metadata::copy_meta(&old, &mut new, "resourceVersion");
+            merge::keep_times(&old, &mut new);
+            if new == old {
+                return resource.present(&current);
+            }
+            self.check_update(target, &new, &old)?;
+            if strategy::is_service(resource) {
+                self.assign_addresses(resource, &mut new)?;
+            }
+            if options.dry_run {
+                return Ok(Presented::Converted(new));
+            }
+            match self.commit_change(resource, &current, new) {
+                Ok(shown) => return shown,
+                Err(WriteError::Missing) => return Err(Error::not_found(resource.named(), name)),
+                Err(WriteError::Moved(_) | WriteError::Exists) => {}
+            }
+        }
+        Err(Error::stale(resource.named(), name))
+    }
+
+    fn check_revision(&self, target: Target<'_>, new: &Value, current: u64) -> Result<()> {
+        let claimed = text(new, "/metadata/resourceVersion");
+        if claimed.is_empty() || claimed == current.to_string() {
+            return Ok(());
+        }
+        Err(Error::stale(target.resource.named(), target.name))
+    }
+
+    fn check_update(&self, target: Target<'_>, new: &Value, old: &Value) -> Result<()> {
+        let resource = target.resource;
+        let mut causes = strategy::validate(resource, new, Some(old));
+        if is_deleting(old) {
+            causes.extend(new_finalizers(new, old));
+        }
+        if causes.is_empty() {
+            return Ok(());
+        }
+        Err(Error::invalid(resource.named_kind(), target.name, causes))
+    }
+
+    /// Commits a new version, or the removal that the last finalizer was holding back.
+    pub(super) fn commit_change(
+        &self,
+        resource: &Resource,
+        current: &Arc<Object>,
+        new: Value,
+    ) -> Result<Result<Presented>, WriteError> {
+        let stored = resource.to_storage(new);
+        let draft = Draft::encode(&stored, resource.fields_of(&stored));
+        let store = self.store();
+        if is_deleting(&stored) && strategy::may_vanish(resource, &stored) {
+            let last = store.delete(&resource.table, &current.key, current.revision, draft)?;
+            self.after_removal(resource, &last);
+            return Ok(resource.present(&last));
+        }
+        let committed = store.update(&resource.table, &current.key, current.revision, draft)?;
+        let shown = resource.present(&committed);
+        self.after_write(resource, &committed);
+        Ok(shown)
+    }
+
+    /// Records who owns the fields of `new`.
+    fn track(&self, target: Target<'_>, old: Option<&Value>, new: &mut Value, options: &WriteOptions) {
+        let resource = target.resource;
+        let (api_version, time) = (resource.api_version(), self.environment().now_text());
+        let reset = reset_fields(resource, target.subresource);
+        let zero = zero_of(resource);
+        merge::track_update(
+            resource.schema(),
+            old,
+            new,
+            &UpdateOptions {
+                manager: &options.manager,
+                subresource: target.subresource,
+                api_version: &api_version,
+                time: &time,
+                reset: &reset,
+                zero: zero.as_ref(),
+            },
+        );
+    }
+
+    /// Refuses to create in a namespace that is missing or going away.
+    fn check_namespace(&self, resource: &Resource, namespace: &str) -> Result<()> {
+        if !resource.namespaced {
+            return Ok(());
+        }
+        let namespaces = super::catalog::table_of("", "namespaces");
+        let what = Named { group: "", resource: "namespaces" };
+        let found = self
+            .store()
+            .get(&namespaces, &Key::new("", namespace))
+            .ok_or_else(|| Error::not_found(what, namespace))?;
+        if is_deleting(&decode::stored(&found)) {
+            let why = format!(
+                "unable to create new content in namespace {namespace} because it is being terminated"
+            );
+            let mut error = Error::forbidden(resource.named(), "", why);
+            if let Some(details) = &mut error.details {
+                details.causes = vec![Cause {
+                    reason: "NamespaceTerminating".into(),
+                    message: format!("namespace {namespace} is being terminated"),
+                    field: "metadata.namespace".into(),
+                }];
+            }
+            return Err(error);
+        }
+        Ok(())
+    }
+
+    /// What follows from a committed object.
+    pub(super) fn after_write(&self, resource: &Resource, _object: &Object) {
+        if super::crd::is_definitions(resource) {
+            self.settle_definitions();
+        }
+    }
+
+    /// What follows from a removed object.
+    pub(super) fn after_removal(&self, resource: &Resource, last: &Object) {
+        if strategy::is_service(resource) {
+            self.release_addresses(&decode::stored(last));
+        }
+        if super::crd::is_definitions(resource) || resource.custom().is_some_and(|served| served.terminating) {
+            self.settle_definitions();
+        }
+    }
+}
+
+/// The fields that a write to this endpoint never owns.
+pub(super) fn reset_fields(resource: &Resource, subresource: &str) -> FieldSet {
+    match subresource {
+        "status" => FieldSet::of_paths(["spec", "metadata"]),
+        _ if resource.has("status") => FieldSet::of_paths(["status"]),
+        _ => FieldSet::default(),
+    }
+}
+
+/// The object that a built-in kind starts from: its zero value owns nothing.
+pub(super) fn zero_of(resource: &Resource) -> Option<Value> {
+    resource.custom().is_none().then(|| resource.schema().zero())
+}
+
+/// Drops what the schema does not know and says so, as the client wishes.
+pub(super) fn clean(
+    resource: &Resource,
+    object: &mut Value,
+    duplicates: Vec<String>,
+    validation: FieldValidation,
+) -> Result<Vec<String>> {
+    if resource.custom().is_none() {
+        decode::drop_nulls(object);
+    }
+    let unknown = resource.schema().prune(object);
+    let mut problems: Vec<String> =
+        duplicates.into_iter().map(|field| format!("duplicate field \"{field}\"")).collect();
+    problems.extend(unknown.into_iter().map(|field| format!("unknown field \"{field}\"")));
+    match validation {
+        FieldValidation::Ignore => Ok(Vec::new()),
+        FieldValidation::Warn => Ok(problems),
+        FieldValidation::Strict if problems.is_empty() => Ok(Vec::new()),
+        FieldValidation::Strict => Err(Error::bad_request(format!(
+            "{kind} in version \"{version}\" cannot be handled as a {kind}: strict decoding error: {list}",
+            kind = resource.kind,
+            version = resource.version,
+            list = problems.join(", ")
+        ))),
+    }
+}
+
+fn new_finalizers(new: &Value, old: &Value) -> Option<Cause> {
+    let list = |object: &Value| meta(object, "finalizers").as_array().cloned().unwrap_or_default();
+    let before = list(old);
+    let added: Vec<String> =
+        list(new).iter().filter(|one| !before.contains(one)).map(ToString::to_string).collect();
+    (!added.is_empty()).then(|| {
+        let why = format!(
+            "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
+            added.join(", ")
+        );
+        Cause::forbidden("metadata.finalizers", &why)
+    })
+}

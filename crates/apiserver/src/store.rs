@@ -1,0 +1,300 @@
+//! The store: every object once, as encoded bytes, under one global revision.
+//!
+//! What enters is a [`Draft`] (an encoded object with a hole where its revision goes) and the revision
+//! that the writer read; what leaves are [`Object`]s, consistent [`Snapshot`]s and [`Watch`] cursors.
+//! The store knows keys, labels and bytes, and nothing of kinds, schemas or HTTP.
+//!
+//! # Guarantees
+//!
+//! - Revisions are global, start at 1 and only grow; every committed write has a revision of its own.
+//! - GET, LIST and every watcher share the same bytes: an object is encoded once.
+//! - A watcher is a cursor into the history of its table. It holds no queue of its own, so a slow one
+//!   never blocks a writer and never costs memory: when the history has moved past it, it is told that
+//!   its revision is gone.
+
+mod draft;
+mod history;
+mod watch;
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
+};
+
+use bytes::Bytes;
+
+pub use self::{
+    draft::{Draft, Fields, Labels},
+    history::{Change, Event},
+    watch::{Seen, Start, Watch, WatchError, frame},
+};
+use self::history::History;
+
+/// How many changes of one table can be resumed from. A watch or a paged list older than that starts anew.
+const HISTORY: usize = 4096;
+
+/// Names one table: the group and the plural name of a resource; all versions of it share the table.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TableName {
+    /// The API group, empty for the core group.
+    pub group: Arc<str>,
+    /// The plural resource name.
+    pub plural: Arc<str>,
+}
+
+/// The place of an object inside its table. Cluster-scoped objects have an empty namespace.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Key {
+    /// The namespace, or empty.
+    pub namespace: Arc<str>,
+    /// The name.
+    pub name: Arc<str>,
+}
+
+impl Key {
+    /// The key of `name` in `namespace`.
+    pub fn new(namespace: &str, name: &str) -> Self {
+        Self { namespace: namespace.into(), name: name.into() }
+    }
+}
+
+/// One stored version of an object.
+#[derive(Debug)]
+pub struct Object {
+    /// Where it lives.
+    pub key: Key,
+    /// The revision that this version was written at.
+    pub revision: u64,
+    /// Its labels, parsed, for selectors.
+    pub labels: Labels,
+    /// The fields of its kind that field selectors may name, parsed.
+    pub fields: Fields,
+    /// The whole object as JSON, its revision included.
+    pub bytes: Bytes,
+    untyped: usize,
+}
+
+impl Object {
+    /// The object's JSON after its opening brace, kind and version: with a brace before it, an item of a
+    /// typed list.
+    pub fn untyped(&self) -> Bytes {
+        self.bytes.slice(self.untyped..)
+    }
+}
+
+/// All objects of a table, or of one namespace in it, as they were at one revision.
+#[derive(Debug, Clone)]
+pub struct Snapshot {
+    /// The revision.
+    pub revision: u64,
+    /// The objects in key order.
+    pub objects: Vec<Arc<Object>>,
+}
+
+/// Why a write did not happen.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum WriteError {
+    /// A create met an object of the same name.
+    #[error("the object exists already")]
+    Exists,
+    /// The object that the write was based on is gone.
+    #[error("the object does not exist")]
+    Missing,
+    /// Somebody else wrote since the object was read.
+    #[error("the object is at revision {0} now")]
+    Moved(u64),
+}
+
+/// Why a snapshot of the past could not be had.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("revision {requested} is no longer in the history, which begins at {oldest}")]
+pub struct Compacted {
+    /// What was asked for.
+    pub requested: u64,
+    /// The oldest revision that can still be had.
+    pub oldest: u64,
+}
+
+/// The tables and the one revision that orders all their changes.
+#[derive(Debug)]
+pub struct Store {
+    state: RwLock<State>,
+    history: usize,
+}
+
+#[derive(Debug)]
+struct State {
+    revision: u64,
+    tables: BTreeMap<TableName, Table>,
+}
+
+#[derive(Debug)]
+struct Table {
+    objects: BTreeMap<Key, Arc<Object>>,
+    history: History,
+}
+
+impl Table {
+    fn new(revision: u64, capacity: usize) -> Self {
+        Self { objects: BTreeMap::new(), history: History::new(revision, capacity) }
+    }
+}
+
+impl Default for Store {
+    fn default() -> Self {
+        Self::with_history(HISTORY)
+    }
+}
+
+impl Store {
+    /// An empty store that keeps the last `history` changes of each table.
+    pub fn with_history(history: usize) -> Self {
+        Self { state: RwLock::new(State { revision: 1, tables: BTreeMap::new() }), history }
+    }
+
+    /// The revision of the last write.
+    pub fn revision(&self) -> u64 {
+        self.read().revision
+    }
+
+    /// The object at `key`, if there is one.
+    pub fn get(&self, table: &TableName, key: &Key) -> Option<Arc<Object>> {
+        self.read().tables.get(table)?.objects.get(key).cloned()
+    }
+
+    /// How many objects the table holds.
+    pub fn count(&self, table: &TableName) -> usize {
+        self.read().tables.get(table).map_or(0, |table| table.objects.len())
+    }
+
+    /// All objects of the table, or of one namespace of it, now.
+    pub fn snapshot(&self, table: &TableName, namespace: Option<&str>) -> Snapshot {
+        let state = self.read();
+        let objects =
+            state.tables.get(table).map_or_else(Vec::new, |table| select(&table.objects, namespace));
+        Snapshot { revision: state.revision, objects }
+    }
+
+    /// The same, as it was at `revision`.
+    pub fn snapshot_at(
+        &self,
+        table: &TableName,
+        namespace: Option<&str>,
+        revision: u64,
+    ) -> Result<Snapshot, Compacted> {
+        let state = self.read();
+        let Some(table) = state.tables.get(table) else {
+            return Ok(Snapshot { revision, objects: Vec::new() });
+        };
+        let objects = select(&table.history.rewind(&table.objects, revision)?, namespace);
+        Ok(Snapshot { revision, objects })
+    }
+
+    /// Creates an object. Its key must be free.
+    pub fn create(&self, table: &TableName, key: Key, draft: Draft) -> Result<Arc<Object>, WriteError> {
+        let mut state = self.write();
+        let revision = state.revision + 1;
+        let table = state.table(table, self.history);
+        if table.objects.contains_key(&key) {
+            return Err(WriteError::Exists);
+        }
+        let object = Arc::new(draft.at(key, revision));
+        table.objects.insert(object.key.clone(), Arc::clone(&object));
+        table.history.push(Event { change: Change::Added, object: Arc::clone(&object), before: None });
+        state.revision = revision;
+        Ok(object)
+    }
+
+    /// Replaces the version that was read at revision `read`.
+    pub fn update(
+        &self,
+        table: &TableName,
+        key: &Key,
+        read: u64,
+        draft: Draft,
+    ) -> Result<Arc<Object>, WriteError> {
+        let mut state = self.write();
+        let revision = state.revision + 1;
+        let table = state.table(table, self.history);
+        let before = table.current(key, read)?;
+        let object = Arc::new(draft.at(key.clone(), revision));
+        table.objects.insert(key.clone(), Arc::clone(&object));
+        table.history.push(Event {
+            change: Change::Modified,
+            object: Arc::clone(&object),
+            before: Some(before),
+        });
+        state.revision = revision;
+        Ok(object)
+    }
+
+    /// Removes the version that was read at revision `read`. `last` is the object as watchers will see it
+    /// a last time; it carries the revision of its removal.
+    pub fn delete(
+        &self,
+        table: &TableName,
+        key: &Key,
+        read: u64,
+        last: Draft,
+    ) -> Result<Arc<Object>, WriteError> {
+        let mut state = self.write();
+        let revision = state.revision + 1;
+        let table = state.table(table, self.history);
+        let before = table.current(key, read)?;
+        let object = Arc::new(last.at(key.clone(), revision));
+        table.objects.remove(key);
+        table.history.push(Event {
+            change: Change::Deleted,
+            object: Arc::clone(&object),
+            before: Some(before),
+        });
+        state.revision = revision;
+        Ok(object)
+    }
+
+    /// A cursor over the changes of a table.
+    pub fn watch(self: &Arc<Self>, table: &TableName, start: Start) -> Result<Watch, WatchError> {
+        watch::open(self, table, start)
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, State> {
+        // A panic while the lock was held can only have happened before the first change of a write
+        // (encoding a draft); the state is whole, so poison is no reason to stop serving.
+        self.state.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, State> {
+        self.state.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn table(&mut self, name: &TableName, history: usize) -> &mut Table {
+        let revision = self.revision;
+        self.tables.entry(name.clone()).or_insert_with(|| Table::new(revision, history))
+    }
+}
+
+impl Table {
+    fn current(&self, key: &Key, read: u64) -> Result<Arc<Object>, WriteError> {
+        let object = self.objects.get(key).ok_or(WriteError::Missing)?;
+        if object.revision != read {
+            return Err(WriteError::Moved(object.revision));
+        }
+        Ok(Arc::clone(object))
+    }
+}
+
+fn select(objects: &BTreeMap<Key, Arc<Object>>, namespace: Option<&str>) -> Vec<Arc<Object>> {
+    match namespace {
+        None => objects.values().cloned().collect(),
+        Some(namespace) => objects
+            .range(Key::new(namespace, "")..)
+            .take_while(|(key, _)| &*key.namespace == namespace)
+            .map(|(_, object)| Arc::clone(object))
+            .collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,134 @@
+//! The recent changes of one table: what watches resume from, and what the past is rebuilt from.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::{Arc, OnceLock},
+};
+
+use bytes::Bytes;
+use tokio::sync::watch;
+
+use super::{Compacted, Key, Object};
+
+/// What happened to an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Change {
+    /// It was created.
+    Added,
+    /// It was replaced by a new version.
+    Modified,
+    /// It was removed.
+    Deleted,
+}
+
+/// One change.
+#[derive(Debug, Clone)]
+pub struct Event {
+    /// What happened.
+    pub change: Change,
+    /// The object after the change; for a removal, its last state with the revision of the removal.
+    pub object: Arc<Object>,
+    /// The version that was replaced or removed.
+    pub before: Option<Arc<Object>>,
+}
+
+/// A change in the history, with its watch frame once somebody has asked for it.
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub(super) event: Event,
+    frame: OnceLock<Bytes>,
+}
+
+impl Entry {
+    /// The change as one line of a watch stream, encoded once for all watchers.
+    pub(super) fn frame(&self) -> Bytes {
+        self.frame
+            .get_or_init(|| {
+                let kind: &[u8] = match self.event.change {
+                    Change::Added => b"ADDED",
+                    Change::Modified => b"MODIFIED",
+                    Change::Deleted => b"DELETED",
+                };
+                frame(kind, &self.event.object.bytes)
+            })
+            .clone()
+    }
+}
+
+/// A line of a watch stream.
+pub(super) fn frame(kind: &[u8], object: &[u8]) -> Bytes {
+    [b"{\"type\":\"", kind, b"\",\"object\":", object, b"}\n"].concat().into()
+}
+
+/// The last changes of a table in order.
+#[derive(Debug)]
+pub(super) struct History {
+    entries: VecDeque<Arc<Entry>>,
+    capacity: usize,
+    /// Changes at or before this revision are forgotten.
+    forgotten: u64,
+    changed: watch::Sender<u64>,
+}
+
+impl History {
+    pub(super) fn new(revision: u64, capacity: usize) -> Self {
+        Self {
+            entries: VecDeque::new(),
+            capacity: capacity.max(1),
+            // Nothing happened in this table before its first write, so nothing is lost yet.
+            forgotten: 0,
+            changed: watch::Sender::new(revision),
+        }
+    }
+
+    pub(super) fn push(&mut self, event: Event) {
+        let revision = event.object.revision;
+        if self.entries.len() == self.capacity
+            && let Some(oldest) = self.entries.pop_front()
+        {
+            self.forgotten = oldest.event.object.revision;
+        }
+        self.entries.push_back(Arc::new(Entry { event, frame: OnceLock::new() }));
+        self.changed.send_replace(revision);
+    }
+
+    /// Tells of every later change.
+    pub(super) fn subscribe(&self) -> watch::Receiver<u64> {
+        self.changed.subscribe()
+    }
+
+    /// At most `limit` changes after `revision`, or an error if some of them are forgotten.
+    pub(super) fn after(&self, revision: u64, limit: usize) -> Result<Vec<Arc<Entry>>, Compacted> {
+        self.check(revision)?;
+        let start = self.entries.partition_point(|entry| entry.event.object.revision <= revision);
+        Ok(self.entries.range(start..).take(limit).cloned().collect())
+    }
+
+    /// The objects as they were at `revision`, by undoing the changes since.
+    pub(super) fn rewind(
+        &self,
+        now: &BTreeMap<Key, Arc<Object>>,
+        revision: u64,
+    ) -> Result<BTreeMap<Key, Arc<Object>>, Compacted> {
+        self.check(revision)?;
+        let mut objects = now.clone();
+        for entry in self.entries.iter().rev() {
+            let event = &entry.event;
+            if event.object.revision <= revision {
+                break;
+            }
+            match &event.before {
+                Some(before) => objects.insert(before.key.clone(), Arc::clone(before)),
+                None => objects.remove(&event.object.key),
+            };
+        }
+        Ok(objects)
+    }
+
+    fn check(&self, revision: u64) -> Result<(), Compacted> {
+        if revision < self.forgotten {
+            return Err(Compacted { requested: revision, oldest: self.forgotten });
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,139 @@
+//! Watches: cursors into a table's history.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use tokio::sync::watch;
+
+use super::{
+    Compacted, Object, Snapshot, Store, Table, TableName,
+    history::{Entry, Event},
+    select,
+};
+
+/// How many changes one poll of a watch takes out of the history.
+const BATCH: usize = 128;
+
+/// Where a watch begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Start {
+    /// With the objects that exist, then every change.
+    Snapshot,
+    /// With the changes after this revision.
+    After(u64),
+}
+
+/// Why a watch could not begin or go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum WatchError {
+    /// The history no longer reaches back to the revision.
+    #[error(transparent)]
+    Compacted(#[from] Compacted),
+    /// The revision has not happened yet.
+    #[error("revision {requested} is in the future, the present is {current}")]
+    Future {
+        /// What was asked for.
+        requested: u64,
+        /// The store's revision.
+        current: u64,
+    },
+}
+
+/// A cursor over the changes of one table.
+#[derive(Debug)]
+pub struct Watch {
+    store: Arc<Store>,
+    table: TableName,
+    position: u64,
+    changed: watch::Receiver<u64>,
+    initial: Option<Snapshot>,
+}
+
+/// One change as a watcher gets it.
+#[derive(Debug, Clone)]
+pub struct Seen(Arc<Entry>);
+
+impl Seen {
+    /// The change.
+    pub fn event(&self) -> &Event {
+        &self.0.event
+    }
+
+    /// The change as a line of a watch stream of whole objects.
+    pub fn frame(&self) -> Bytes {
+        self.0.frame()
+    }
+}
+
+/// The line of a watch stream for an object, with an event type of the caller's choice.
+pub fn frame(kind: &str, object: &[u8]) -> Bytes {
+    super::history::frame(kind.as_bytes(), object)
+}
+
+pub(super) fn open(store: &Arc<Store>, name: &TableName, start: Start) -> Result<Watch, WatchError> {
+    let mut state = store.write();
+    let current = state.revision;
+    // The table must exist, because its history is what wakes the watcher.
+    let table = state.table(name, store.history);
+    let (position, initial) = match start {
+        Start::Snapshot => {
+            let objects = select(&table.objects, None);
+            (current, Some(Snapshot { revision: current, objects }))
+        }
+        Start::After(revision) if revision > current => {
+            return Err(WatchError::Future { requested: revision, current });
+        }
+        Start::After(revision) => {
+            table.history.after(revision, 0)?;
+            (revision, None)
+        }
+    };
+    let changed = table.history.subscribe();
+    Ok(Watch { store: Arc::clone(store), table: name.clone(), position, changed, initial })
+}
+
+impl Watch {
+    /// The objects that existed when the watch began, once.
+    pub fn take_initial(&mut self) -> Option<Snapshot> {
+        self.initial.take()
+    }
+
+    /// Every change up to this revision has been handed out.
+    pub fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// Waits for the next changes. Never returns an empty list.
+    pub async fn next(&mut self) -> Result<Vec<Seen>, Compacted> {
+        loop {
+            let changes = self.poll()?;
+            if !changes.is_empty() {
+                return Ok(changes);
+            }
+            if self.changed.changed().await.is_err() {
+                // The table's sender lives as long as the store that we hold: this cannot end.
+                std::future::pending::<()>().await;
+            }
+        }
+    }
+
+    /// The changes that are there already, possibly none. Moves the cursor to the present if it got all.
+    pub fn poll(&mut self) -> Result<Vec<Seen>, Compacted> {
+        self.changed.mark_unchanged();
+        let state = self.store.read();
+        let Some(table): Option<&Table> = state.tables.get(&self.table) else { return Ok(Vec::new()) };
+        let entries = table.history.after(self.position, BATCH)?;
+        self.position = match entries.last() {
+            Some(last) if entries.len() == BATCH => last.event.object.revision,
+            _ => state.revision,
+        };
+        Ok(entries.into_iter().map(Seen).collect())
+    }
+}
+
+impl Watch {
+    /// Whether an object that the watch began with is in `namespace` (or any, if `None`).
+    pub fn in_namespace(object: &Object, namespace: Option<&str>) -> bool {
+        namespace.is_none_or(|namespace| &*object.key.namespace == namespace)
+    }
+}

@@ -124,7 +124,7 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
         Command::Up { name, control_plane, kubeconfig } => up::up(&name.name, control_plane, kubeconfig)?,
         Command::Down { name, all } => down::run(&name, all)?,
         Command::Status => status::print()?,
-        Command::Build => build::ensure(&build::ALL).map(drop)?,
+        Command::Build => build::all()?,
         Command::LoadImage { name, files } => images::load(&name.name, &files)?,
         Command::Image(args) => images::pack(&args)?,
         Command::Exec { name, command } => return inside::exec(&name.name, &command),

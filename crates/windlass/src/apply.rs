@@ -189,7 +189,7 @@ pub(crate) async fn apply(shared: &Shared, owner: &Owner, children: Children) ->
     for child in &children.children {
         let key = child.key_under(owner)?;
         if wanted.contains(&(child.kind().clone(), key.clone())) {
-            let (kind, reason) = (child.kind().clone(), "it is listed twice among the children");
+            let (kind, reason) = (Box::new(child.kind().clone()), "it is listed twice among the children");
             return Err(Error::InvalidChild { kind, key, reason });
         }
         wanted.push((child.kind().clone(), key));

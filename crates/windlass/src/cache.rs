@@ -61,7 +61,21 @@ pub(crate) struct Health {
     /// Whether the first list has been received.
     pub(crate) synced: bool,
     /// The failure since the last success, if there was one.
-    pub(crate) failure: Option<String>,
+    pub(crate) failure: Option<Failure>,
+}
+
+/// Why a watch does not work.
+#[derive(Clone, Debug)]
+pub(crate) struct Failure {
+    pub(crate) text: String,
+    /// The server answered, and said no: the kind is unknown to it, or we may not read it.
+    pub(crate) refused: bool,
+}
+
+impl Health {
+    pub(crate) fn is_refused(&self) -> bool {
+        self.failure.as_ref().is_some_and(|failure| failure.refused)
+    }
 }
 
 impl<K: Object> Store<K> {

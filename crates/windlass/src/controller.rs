@@ -22,7 +22,7 @@ mod run;
 mod setup;
 
 pub use run::PAUSED;
-pub(crate) use run::{Runnable, Start};
+pub(crate) use run::{Prepared, Runnable, Start};
 use setup::{Setup, Source};
 
 /// Which objects of a kind a controller watches, and which updates of them count.

@@ -12,7 +12,7 @@ pub enum Error {
         /// The verb: `apply`, `create`, `delete`, …
         operation: &'static str,
         /// The kind of the object.
-        kind: Kind,
+        kind: Box<Kind>,
         /// The object.
         key: ObjectKey,
         /// The client's error.
@@ -26,7 +26,7 @@ pub enum Error {
     )]
     NameConflict {
         /// The kind of the object.
-        kind: Kind,
+        kind: Box<Kind>,
         /// The object.
         key: ObjectKey,
         /// Who wanted it.
@@ -39,7 +39,7 @@ pub enum Error {
     )]
     NotWatched {
         /// The kind.
-        kind: Kind,
+        kind: Box<Kind>,
         /// The controller.
         controller: String,
     },
@@ -50,7 +50,7 @@ pub enum Error {
     )]
     NotOwned {
         /// The kind.
-        kind: Kind,
+        kind: Box<Kind>,
         /// The controller.
         controller: String,
     },
@@ -58,7 +58,7 @@ pub enum Error {
     #[error("failed to apply {kind} {key}: {reason}")]
     InvalidChild {
         /// The kind of the child.
-        kind: Kind,
+        kind: Box<Kind>,
         /// The child.
         key: ObjectKey,
         /// What is wrong with it.
@@ -76,7 +76,7 @@ pub enum Error {
     #[error("failed to read index {index:?} of {kind}: add .index::<{}>({index:?}, ..) to a controller", kind.kind)]
     NoIndex {
         /// The kind.
-        kind: Kind,
+        kind: Box<Kind>,
         /// The index.
         index: String,
     },
@@ -84,7 +84,7 @@ pub enum Error {
     #[error("failed to encode {kind} {key}")]
     Encode {
         /// The kind of the object.
-        kind: Kind,
+        kind: Box<Kind>,
         /// The object.
         key: ObjectKey,
         /// The encoder's error.

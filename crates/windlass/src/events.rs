@@ -23,7 +23,7 @@ use crate::{clock::Clock, object::ObjectKey, request};
 /// How many events may wait to be sent; more are dropped.
 const BACKLOG: usize = 1024;
 /// An event that repeats within this time is counted rather than sent anew.
-const SERIES: Duration = Duration::from_secs(6 * 60);
+const SERIES: Duration = Duration::from_mins(6);
 /// An object may have this many events at once …
 const BURST: f64 = 25.0;
 /// … and one more each of these seconds.
@@ -247,13 +247,13 @@ impl Log {
         }
         hash.update(now.as_nanosecond().to_be_bytes());
         hash.update(self.sent.to_be_bytes());
-        let suffix: String = hash.finalize()[..8].iter().map(|byte| format!("{byte:02x}")).collect();
+        let suffix = u64::from_be_bytes(hash.finalize()[..8].try_into().expect("a digest must have 8 bytes"));
         let name = regarding.name.as_deref().unwrap_or("event");
         let mut note = event.note.clone();
         note.truncate(note.floor_char_boundary(LONGEST_NOTE));
         api::Event {
             metadata: ObjectMeta {
-                name: Some(format!("{name}.{suffix}")),
+                name: Some(format!("{name}.{suffix:016x}")),
                 namespace: Some(regarding.namespace.clone().unwrap_or_else(|| "default".into())),
                 ..ObjectMeta::default()
             },

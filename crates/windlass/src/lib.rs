@@ -5,6 +5,7 @@
 pub mod clock;
 pub mod conditions;
 pub mod events;
+pub mod leader;
 pub mod metrics;
 pub mod owner;
 pub mod queue;
@@ -29,9 +30,10 @@ pub use context::{Context, Finalization};
 pub use controller::{Controller, PAUSED, Watch};
 pub use error::{Error, ReconcileError, Result};
 pub use events::Event;
+pub use leader::LeaderElection;
 pub use metrics::Metrics;
 pub use object::{Kind, Object, ObjectKey};
-pub use operator::{Operator, RunError};
+pub use operator::{Check, InstallError, Operator, Placement, Probes, RunError};
 pub use predicate::Predicate;
 pub use reconciler::{Action, Reconciler};
 

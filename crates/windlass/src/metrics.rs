@@ -18,10 +18,12 @@ use prometheus_client::{
     registry::{Metric, Registry},
 };
 
-use crate::{object::ObjectKey, queue::Queue};
+use crate::{cache::Watched, object::ObjectKey, queue::Queue};
 
+mod caches;
 mod queues;
 
+use caches::CacheGauges;
 use queues::QueueGauges;
 
 /// The buckets of `controller_runtime_reconcile_time_seconds`.
@@ -205,6 +207,12 @@ impl Metrics {
             let _ = family.get_or_create(&labels);
         }
         ControllerMetrics { families: self.families.clone(), labels, queue_labels, runs: Arc::default() }
+    }
+
+    /// Reports the size of these caches from now on.
+    pub(crate) fn caches(&self, watches: &[Arc<dyn Watched>]) {
+        let watches = watches.iter().map(Arc::downgrade).collect();
+        self.lock().register_collector(Box::new(CacheGauges { watches }));
     }
 
     fn lock(&self) -> MutexGuard<'_, Registry> {

@@ -1,6 +1,6 @@
 //! The operator: controllers that share caches, started in order, stopped together, every task joined.
 
-use std::{fmt, future::Future, sync::Arc, time::Duration};
+use std::{fmt, future::Future, process::ExitCode, sync::Arc, time::Duration};
 
 use k8s_openapi::{
     api::rbac::v1::PolicyRule,
@@ -11,13 +11,21 @@ use kube::{Client, CustomResourceExt};
 use crate::{
     clock::{Clock, SystemClock},
     controller::{Controller, Runnable},
+    leader::LeaderElection,
     metrics::Metrics,
     rbac::Rules,
     reconciler::Reconciler,
 };
 
+mod cli;
+mod manifests;
+mod probes;
 mod run;
+mod server;
+mod tasks;
 
+pub use manifests::{InstallError, Placement};
+pub use probes::{Check, Probes};
 pub use run::RunError;
 
 /// A set of controllers that run as one.
@@ -30,12 +38,19 @@ pub struct Operator {
     field_manager: Option<String>,
     drain: Duration,
     sync_timeout: Duration,
+    leader: Option<LeaderElection>,
+    probes: Probes,
+    /// Give up on the first refusal of a list rather than at the timeout.
+    impatient: bool,
 }
 
 impl fmt::Debug for Operator {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let controllers: Vec<&str> = self.controllers.iter().map(|c| c.name()).collect();
-        f.debug_struct("Operator").field("name", &self.name).field("controllers", &controllers).finish()
+        f.debug_struct("Operator")
+            .field("name", &self.name)
+            .field("controllers", &controllers)
+            .finish_non_exhaustive()
     }
 }
 
@@ -50,7 +65,10 @@ impl Operator {
             metrics: Metrics::default(),
             field_manager: None,
             drain: Duration::from_secs(30),
-            sync_timeout: Duration::from_secs(120),
+            sync_timeout: Duration::from_mins(2),
+            leader: None,
+            probes: Probes::default(),
+            impatient: false,
         }
     }
 
@@ -95,6 +113,17 @@ impl Operator {
         self
     }
 
+    /// Works only while holding a lease: of several replicas, one works. Off unless set.
+    pub fn leader_election(mut self, election: LeaderElection) -> Self {
+        self.leader = Some(election);
+        self
+    }
+
+    /// Liveness and readiness, also while the operator runs.
+    pub fn probes(&self) -> Probes {
+        self.probes.clone()
+    }
+
     /// The operator's metrics: to register your own, or to read them when embedded.
     pub fn metrics(&self) -> &Metrics {
         &self.metrics
@@ -131,5 +160,12 @@ impl Operator {
         shutdown: impl Future<Output = ()> + Send,
     ) -> Result<(), RunError> {
         run::run(self, client, shutdown).await
+    }
+
+    /// The `main` of an operator's binary: parses the command line, and runs, prints, installs or removes.
+    ///
+    /// Subcommands are `run` (the default), `manifests`, `crds`, `rbac`, `install` and `uninstall`.
+    pub fn main(self) -> ExitCode {
+        cli::main(self)
     }
 }

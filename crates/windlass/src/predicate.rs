@@ -7,8 +7,10 @@ use std::{fmt, sync::Arc};
 
 use crate::{cache::Change, object::Object};
 
+type Decide<K> = dyn Fn(&K, &K) -> bool + Send + Sync;
+
 /// Decides whether an update is worth a run.
-pub struct Predicate<K>(Arc<dyn Fn(&K, &K) -> bool + Send + Sync>);
+pub struct Predicate<K>(Arc<Decide<K>>);
 
 impl<K> Clone for Predicate<K> {
     fn clone(&self) -> Self {

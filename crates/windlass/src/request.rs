@@ -25,7 +25,7 @@ fn target<K: Object>(key: &ObjectKey) -> Request {
 }
 
 pub(crate) fn failed<K: Object>(operation: &'static str, key: &ObjectKey, source: kube::Error) -> Error {
-    Error::Request { operation, kind: Kind::of::<K>(), key: key.clone(), source: Box::new(source) }
+    Error::Request { operation, kind: Box::new(Kind::of::<K>()), key: key.clone(), source: Box::new(source) }
 }
 
 /// Reads one object from the API server; `None` if there is none.

@@ -26,7 +26,7 @@ impl<K: Object> Child<K> {
     }
 
     fn invalid(&self, reason: &'static str) -> Error {
-        Error::InvalidChild { kind: self.kind.clone(), key: self.key.clone(), reason }
+        Error::InvalidChild { kind: Box::new(self.kind.clone()), key: self.key.clone(), reason }
     }
 }
 
@@ -64,7 +64,10 @@ impl<K: Object> AnyChild for Child<K> {
     fn apply<'a>(&'a self, shared: &'a Shared, owner: &'a Owner) -> BoxFuture<'a, Result<(AnyObject, bool)>> {
         Box::pin(async move {
             let store = shared.reader.find::<K>().filter(|_| shared.owns(&self.kind)).ok_or_else(|| {
-                Error::NotOwned { kind: self.kind.clone(), controller: shared.controller.to_string() }
+                Error::NotOwned {
+                    kind: Box::new(self.kind.clone()),
+                    controller: shared.controller.to_string(),
+                }
             })?;
             let key = self.key_under(owner)?;
             let body = intent::body(&self.object, &self.kind, &key, owner)?;
@@ -123,7 +126,7 @@ async fn foreign<K: Object>(shared: &Shared, key: &ObjectKey, owner: &Owner, err
 fn is_held<K: Object>(body: &Value, live: &K, fields: Option<&FieldSet>, key: &ObjectKey) -> Result<bool> {
     let Some(fields) = fields else { return Ok(false) };
     let live = serde_json::to_value(live).map_err(|source| Error::Encode {
-        kind: Kind::of::<K>(),
+        kind: Box::new(Kind::of::<K>()),
         key: key.clone(),
         source,
     })?;
@@ -131,7 +134,7 @@ fn is_held<K: Object>(body: &Value, live: &K, fields: Option<&FieldSet>, key: &O
 }
 
 fn name_conflict<K: Object>(key: &ObjectKey, owner: &Owner) -> Error {
-    Error::NameConflict { kind: Kind::of::<K>(), key: key.clone(), owner: owner.describe() }
+    Error::NameConflict { kind: Box::new(Kind::of::<K>()), key: key.clone(), owner: owner.describe() }
 }
 
 /// A kind that a controller owns, whatever its type.

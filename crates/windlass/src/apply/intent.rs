@@ -11,13 +11,13 @@ use crate::{
 
 /// Builds the body. Leaves out what an apply must not carry: status, nulls, and metadata that the server sets.
 pub(super) fn body<K: Object>(child: &K, kind: &Kind, key: &ObjectKey, owner: &Owner) -> Result<Value> {
-    let encode = |source| Error::Encode { kind: kind.clone(), key: key.clone(), source };
+    let encode = |source| Error::Encode { kind: Box::new(kind.clone()), key: key.clone(), source };
     let mut body = serde_json::to_value(child).map_err(encode)?;
     strip_nulls(&mut body);
     let reference = serde_json::to_value(&owner.reference).map_err(encode)?;
     let Value::Object(fields) = &mut body else {
         let reason = "it does not serialise as a JSON object";
-        return Err(Error::InvalidChild { kind: kind.clone(), key: key.clone(), reason });
+        return Err(Error::InvalidChild { kind: Box::new(kind.clone()), key: key.clone(), reason });
     };
     fields.remove("status");
     fields.insert("apiVersion".into(), kind.api_version().into());

@@ -58,12 +58,12 @@ impl Reader {
     pub fn indexed<K: Object>(&self, index: &str, value: &str) -> Result<Vec<Arc<K>>> {
         self.store::<K>()?
             .indexed(index, value)
-            .ok_or_else(|| Error::NoIndex { kind: Kind::of::<K>(), index: index.to_owned() })
+            .ok_or_else(|| Error::NoIndex { kind: Box::new(Kind::of::<K>()), index: index.to_owned() })
     }
 
     pub(crate) fn store<K: Object>(&self) -> Result<Arc<Store<K>>> {
         self.find::<K>().ok_or_else(|| Error::NotWatched {
-            kind: Kind::of::<K>(),
+            kind: Box::new(Kind::of::<K>()),
             controller: self.controller.to_string(),
         })
     }

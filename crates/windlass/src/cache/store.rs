@@ -70,7 +70,10 @@ struct Index<K> {
 
 impl<K> fmt::Debug for Objects<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Objects").field("keys", &self.entries.keys()).field("watched", &self.watched).finish()
+        f.debug_struct("Objects")
+            .field("keys", &self.entries.keys())
+            .field("watched", &self.watched)
+            .finish_non_exhaustive()
     }
 }
 

@@ -15,7 +15,7 @@ use kube::{
 };
 use serde::Deserialize;
 
-use super::{Scope, Store};
+use super::{Failure, Scope, Store};
 use crate::{
     error::chain,
     object::{Kind, Object},
@@ -41,9 +41,9 @@ pub(super) async fn run<K: Object>(store: Arc<Store<K>>, client: Client, scope: 
         match event {
             Ok(event) => receive(&store, &client, event).await,
             Err(error) => {
-                let reason = chain(&error);
-                tracing::warn!(%kind, error = %reason, "watch failed, retrying");
-                store.health.send_modify(|health| health.failure = Some(reason));
+                let failure = Failure { text: chain(&error), refused: is_refusal(&error) };
+                tracing::warn!(%kind, error = failure.text, "watch failed, retrying");
+                store.health.send_modify(|health| health.failure = Some(failure));
             }
         }
     }
@@ -93,6 +93,17 @@ async fn finish_list<K: Object>(store: &Store<K>, client: &Client) {
     }
 }
 
+/// Whether the server answered that there is no such kind, or that we may not read it.
+fn is_refusal(error: &watcher::Error) -> bool {
+    match error {
+        watcher::Error::InitialListFailed(kube::Error::Api(status))
+        | watcher::Error::WatchStartFailed(kube::Error::Api(status)) => {
+            status.is_forbidden() || status.is_not_found()
+        }
+        _ => false,
+    }
+}
+
 /// 800 ms doubling to 30 s; starts over after two quiet minutes.
 #[derive(Debug)]
 struct WatchBackoff {
@@ -103,7 +114,7 @@ struct WatchBackoff {
 impl WatchBackoff {
     const FIRST: Duration = Duration::from_millis(800);
     const LONGEST: Duration = Duration::from_secs(30);
-    const QUIET: Duration = Duration::from_secs(120);
+    const QUIET: Duration = Duration::from_mins(2);
 }
 
 impl Default for WatchBackoff {

@@ -40,7 +40,7 @@ impl<R: Object> Context<R> {
         let newest = newest.unwrap_or_else(|| Arc::new(object.clone()));
         let old = encode(&*newest, &key)?;
         let new = serde_json::to_value(status).map_err(|source| Error::Encode {
-            kind: Kind::of::<K>(),
+            kind: Box::new(Kind::of::<K>()),
             key: key.clone(),
             source,
         })?;

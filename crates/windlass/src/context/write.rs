@@ -110,7 +110,7 @@ impl<R: Object> Context<R> {
 
 pub(super) fn encode<K: Object>(object: &K, key: &ObjectKey) -> Result<Value> {
     serde_json::to_value(object).map_err(|source| Error::Encode {
-        kind: Kind::of::<K>(),
+        kind: Box::new(Kind::of::<K>()),
         key: key.clone(),
         source,
     })

@@ -1,17 +1,26 @@
 //! One run of an operator: start order, supervision, drain.
+//!
+//! Caches are filled first; then, if there is an election, this replica waits to lead; then the workers start.
+//! From then on the run ends when the shutdown is asked for, when the lease is lost, or when a task ends that
+//! should not. Every task is joined before the run returns.
 
-use std::{collections::BTreeSet, future::Future, pin::Pin, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, future::Future, sync::Arc, time::Duration};
 
 use kube::Client;
-use tokio::{task::JoinSet, time::Instant};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::Operator;
+use super::{Operator, Probes, tasks::Tasks};
 use crate::{
     cache::{Caches, Watched},
-    controller::Start,
+    clock::Clock,
+    controller::{Prepared, Start},
     events::Recorder,
+    leader::{Elector, LeaderElection, LeaderError},
 };
+
+/// How long events that are still unsent may hold up the end.
+const LAST_EVENTS: Duration = Duration::from_secs(5);
 
 /// Why an operator stopped.
 #[derive(Debug, thiserror::Error)]
@@ -29,16 +38,19 @@ pub enum RunError {
         #[source]
         source: crate::Error,
     },
-    /// A kind could not be listed in time.
-    #[error("failed to list {kind} within {limit:?}: {reason}")]
+    /// A kind could not be listed.
+    #[error("failed to list {kind} ({waited:?}): {reason}")]
     NotSynced {
         /// The kind.
         kind: String,
-        /// The limit.
-        limit: Duration,
+        /// How long that was tried.
+        waited: Duration,
         /// What the API server last said.
         reason: String,
     },
+    /// The lease was lost: another replica may be leading.
+    #[error(transparent)]
+    Leader(#[from] LeaderError),
     /// A task ended that should not have.
     #[error("failed to keep running: {task} ended ({reason})")]
     TaskEnded {
@@ -55,118 +67,76 @@ pub enum RunError {
     },
 }
 
-type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
-
-/// Named tasks, none of which may end before the run does.
-#[derive(Default)]
-struct Tasks {
-    set: JoinSet<String>,
-    names: std::collections::BTreeMap<tokio::task::Id, String>,
-}
-
-impl Tasks {
-    fn spawn(&mut self, name: String, task: Task) {
-        let returned = name.clone();
-        let handle = self.set.spawn(async move {
-            task.await;
-            returned
-        });
-        self.names.insert(handle.id(), name);
-    }
-
-    /// Waits for the first task to end, which is an error.
-    async fn ended(&mut self) -> RunError {
-        match self.set.join_next().await {
-            None => std::future::pending().await,
-            Some(Ok(task)) => RunError::TaskEnded { task, reason: "it returned".into() },
-            Some(Err(error)) => RunError::TaskEnded {
-                task: self.names.get(&error.id()).cloned().unwrap_or_default(),
-                reason: error.to_string(),
-            },
-        }
-    }
-
-    /// Waits for all of them to end.
-    async fn joined(&mut self) {
-        while self.set.join_next().await.is_some() {}
-    }
-}
-
 pub(super) async fn run(
     operator: Operator,
     client: Client,
     shutdown: impl Future<Output = ()> + Send,
 ) -> Result<(), RunError> {
     check_names(&operator)?;
-    let field_manager: Arc<str> =
-        operator.field_manager.clone().unwrap_or_else(|| operator.name.clone()).into();
-    let (recorder, outbox) = Recorder::new(operator.name.as_str().into());
-    let mut caches = Caches::new(field_manager.clone());
-    let mut prepared = Vec::new();
-    for controller in operator.controllers {
-        let name = controller.name().to_owned();
-        let mut start = Start {
-            caches: &mut caches,
-            client: &client,
-            clock: &operator.clock,
-            field_manager: &field_manager,
-            recorder: &recorder,
-            metrics: &operator.metrics,
-        };
-        let ready =
-            controller.prepare(&mut start).map_err(|source| RunError::Setup { controller: name, source })?;
-        prepared.push(ready);
-    }
+    let settings = Settings {
+        drain: operator.drain,
+        sync_timeout: operator.sync_timeout,
+        impatient: operator.impatient,
+        leader: operator.leader.clone(),
+        clock: operator.clock.clone(),
+        probes: operator.probes.clone(),
+        client: client.clone(),
+    };
+    let (name, metrics) = (operator.name.clone(), operator.metrics.clone());
+    let manager = operator.field_manager.clone().unwrap_or_else(|| name.clone());
+    let mut caches = Caches::new(manager.as_str().into());
+    let (recorder, outbox) = Recorder::new(name.as_str().into());
+    let prepared = prepare(operator, &client, &mut caches, &recorder, &manager.into())?;
+    // From here on only the controllers hold recorders: the outbox ends when they have.
     drop(recorder);
+    settings.probes.started(caches.watches());
+    metrics.caches(caches.watches());
 
     let mut background = Tasks::default();
-    let events = outbox.run(client.clone(), operator.clock.clone(), operator.name.clone());
-    let events = tokio::spawn(events);
     for watch in caches.watches() {
         background.spawn(format!("watch of {}", watch.kind()), watch.run(client.clone()));
     }
-    let mut shutdown = std::pin::pin!(shutdown);
-    tokio::select! {
-        () = &mut shutdown => return Ok(()),
-        error = background.ended() => return Err(error),
-        synced = synced(caches.watches(), operator.sync_timeout) => synced?,
-    }
-    tracing::info!(operator = operator.name, "caches are filled, starting work");
-
-    let stop = CancellationToken::new();
-    let mut workers = Tasks::default();
-    for controller in prepared {
-        for task in controller.tasks {
-            // A stream of outside events may end by itself.
-            let stop = stop.clone();
-            workers.spawn(
-                format!("stream of {}", controller.name),
-                Box::pin(async move {
-                    tokio::select! {
-                        () = stop.cancelled() => {}
-                        () = async { task.await; std::future::pending().await } => {}
-                    }
-                }),
-            );
-        }
-        workers.spawn(format!("controller {}", controller.name), (controller.work)(stop.clone()));
-    }
-    let result = tokio::select! {
-        () = &mut shutdown => Ok(()),
-        error = background.ended() => Err(error),
-        error = workers.ended() => Err(error),
-    };
-    stop.cancel();
-    let drained = tokio::time::timeout(operator.drain, workers.joined()).await;
-    drop(workers);
+    let sending = tokio::spawn(outbox.run(client, settings.clock.clone(), name));
+    let result = supervise(&settings, &caches, prepared, &mut background, shutdown).await;
+    settings.probes.stopping();
+    background.stop().await;
     drop(caches);
-    drop(background);
-    // The last recorder is gone with the workers and the caches: the events that are left are sent, and it ends.
-    let _ = tokio::time::timeout(Duration::from_secs(5), events).await;
-    match (result, drained) {
-        (Ok(()), Err(_)) => Err(RunError::NotDrained { limit: operator.drain }),
-        (result, _) => result,
+    if tokio::time::timeout(LAST_EVENTS, sending).await.is_err() {
+        tracing::warn!("some events were not sent in time");
     }
+    result
+}
+
+/// What a run needs to know once its controllers are prepared.
+struct Settings {
+    drain: Duration,
+    sync_timeout: Duration,
+    impatient: bool,
+    leader: Option<LeaderElection>,
+    clock: Arc<dyn Clock>,
+    probes: Probes,
+    client: Client,
+}
+
+/// Leads until the shutdown, or until a background task ends; either way what runs may finish.
+async fn supervise(
+    settings: &Settings,
+    caches: &Caches,
+    prepared: Vec<Prepared>,
+    background: &mut Tasks,
+    shutdown: impl Future<Output = ()> + Send,
+) -> Result<(), RunError> {
+    let stop = CancellationToken::new();
+    let mut leading = std::pin::pin!(lead(settings, caches, prepared, &stop));
+    let cause = tokio::select! {
+        () = shutdown => Ok(()),
+        error = background.ended() => Err(error),
+        result = &mut leading => return result,
+    };
+    settings.probes.stopping();
+    stop.cancel();
+    let ended = leading.await;
+    cause.and(ended)
 }
 
 fn check_names(operator: &Operator) -> Result<(), RunError> {
@@ -179,17 +149,112 @@ fn check_names(operator: &Operator) -> Result<(), RunError> {
     Ok(())
 }
 
+fn prepare(
+    operator: Operator,
+    client: &Client,
+    caches: &mut Caches,
+    recorder: &Recorder,
+    field_manager: &Arc<str>,
+) -> Result<Vec<Prepared>, RunError> {
+    let mut prepared = Vec::new();
+    for controller in operator.controllers {
+        let name = controller.name().to_owned();
+        let mut start = Start {
+            caches: &mut *caches,
+            client,
+            clock: &operator.clock,
+            field_manager,
+            recorder,
+            metrics: &operator.metrics,
+        };
+        let ready = controller.prepare(&mut start);
+        prepared.push(ready.map_err(|source| RunError::Setup { controller: name, source })?);
+    }
+    Ok(prepared)
+}
+
+/// Fills the caches, waits to lead, works.
+async fn lead(
+    settings: &Settings,
+    caches: &Caches,
+    prepared: Vec<Prepared>,
+    stop: &CancellationToken,
+) -> Result<(), RunError> {
+    tokio::select! {
+        () = stop.cancelled() => return Ok(()),
+        synced = synced(caches.watches(), settings.sync_timeout, settings.impatient) => synced?,
+    }
+    let Some(config) = settings.leader.clone() else {
+        return work(prepared, settings.drain, stop, std::future::pending()).await;
+    };
+    let mut elector = Elector::new(config, settings.client.clone(), settings.clock.clone());
+    tokio::select! {
+        () = stop.cancelled() => return Ok(()),
+        () = elector.acquire() => {}
+    }
+    let result = work(prepared, settings.drain, stop, elector.keep()).await;
+    if !matches!(result, Err(RunError::Leader(_))) {
+        elector.release().await;
+    }
+    result
+}
+
+/// Runs the controllers until the shutdown or the loss of the lease.
+async fn work(
+    prepared: Vec<Prepared>,
+    drain: Duration,
+    shutdown: &CancellationToken,
+    lost: impl Future<Output = LeaderError> + Send,
+) -> Result<(), RunError> {
+    let stop = CancellationToken::new();
+    let mut workers = Tasks::default();
+    for controller in prepared {
+        tracing::info!(controller = %controller.name, "starting");
+        for task in controller.tasks {
+            // A stream of outside events may end by itself; that ends nothing else.
+            let stop = stop.clone();
+            let task = async move {
+                tokio::join!(task, stop.cancelled());
+            };
+            workers.spawn(format!("stream of {}", controller.name), Box::pin(task));
+        }
+        workers.spawn(format!("controller {}", controller.name), (controller.work)(stop.clone()));
+    }
+    let mut lost = std::pin::pin!(lost);
+    let result = tokio::select! {
+        () = shutdown.cancelled() => Ok(()),
+        error = workers.ended() => Err(error),
+        error = &mut lost => {
+            // Another replica may work soon: nothing here may finish what it began.
+            workers.stop().await;
+            return Err(error.into());
+        }
+    };
+    stop.cancel();
+    // The lease is kept until the last run has ended.
+    let drained = tokio::select! {
+        () = workers.joined() => Ok(()),
+        () = tokio::time::sleep(drain) => Err(RunError::NotDrained { limit: drain }),
+        error = lost => Err(error.into()),
+    };
+    workers.stop().await;
+    result.and(drained)
+}
+
 /// Waits until every watch has received its first list.
-async fn synced(watches: &[Arc<dyn Watched>], limit: Duration) -> Result<(), RunError> {
-    let deadline = Instant::now() + limit;
+async fn synced(watches: &[Arc<dyn Watched>], limit: Duration, impatient: bool) -> Result<(), RunError> {
+    let started = Instant::now();
     for watch in watches {
         let mut health = watch.health();
-        let synced = async { health.wait_for(|health| health.synced).await.is_ok() };
-        if !matches!(tokio::time::timeout_at(deadline, synced).await, Ok(true)) {
-            let reason = health.borrow().failure.clone();
+        let settled = health.wait_for(|health| health.synced || (impatient && health.is_refused()));
+        let settled = tokio::time::timeout_at(started + limit, settled).await;
+        let synced = matches!(&settled, Ok(Ok(health)) if health.synced);
+        drop(settled);
+        if !synced {
+            let reason = health.borrow().failure.as_ref().map(|failure| failure.text.clone());
             return Err(RunError::NotSynced {
                 kind: watch.kind().to_string(),
-                limit,
+                waited: started.elapsed(),
                 reason: reason.unwrap_or_else(|| "the API server has not answered".into()),
             });
         }

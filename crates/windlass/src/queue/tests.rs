@@ -133,7 +133,7 @@ fn the_depth_counts_ready_keys_by_priority() {
 #[tokio::test(start_paused = true)]
 async fn workers_sleep_until_a_key_is_due() {
     let queue = Arc::new(Queue::new(Backoff::default()));
-    queue.add_after(1, Priority::NORMAL, Duration::from_secs(3600));
+    queue.add_after(1, Priority::NORMAL, Duration::from_hours(1));
     let started = Instant::now();
     assert_eq!(queue.next().await.map(|job| job.key), Some(1));
     assert_eq!(started.elapsed().as_secs(), 3600);

@@ -95,7 +95,7 @@ impl Reconciler for Gadgets {
         let run = self.runs.fetch_add(1, Ordering::SeqCst);
         match self.mood {
             Mood::Nervous if run == 0 => panic!("first run"),
-            Mood::Stuck if run == 0 => tokio::time::sleep(Duration::from_secs(3600)).await,
+            Mood::Stuck if run == 0 => tokio::time::sleep(Duration::from_hours(1)).await,
             _ => {}
         }
         let applied = ctx.apply(children(&gadget)).await?;

@@ -30,17 +30,17 @@ use crate::{
 /// The CRD is one for all tests, so they take turns.
 static TURN: Mutex<()> = Mutex::const_new(());
 
-struct Cluster {
+pub struct Cluster {
     /// Not counted: what the user does.
-    user: Client,
+    pub user: Client,
     /// Counted: what the operator does.
-    operator: Client,
-    requests: Requests,
-    namespace: String,
+    pub operator: Client,
+    pub requests: Requests,
+    pub namespace: String,
 }
 
 impl Cluster {
-    async fn with<F: Future<Output = ()>>(name: &str, test: impl FnOnce(Cluster) -> F) {
+    pub async fn with<F: Future<Output = ()>>(name: &str, test: impl FnOnce(Cluster) -> F) {
         let _turn = TURN.lock().await;
         let config = Config::infer().await.expect("KUBECONFIG must name a cluster");
         let requests = Requests::default();
@@ -64,7 +64,7 @@ impl Cluster {
         tokio::time::timeout(Duration::from_secs(10), established).await.unwrap().unwrap();
     }
 
-    fn api<K>(&self) -> Api<K>
+    pub fn api<K>(&self) -> Api<K>
     where
         K: windlass::kube::Resource<DynamicType = (), Scope = windlass::k8s_openapi::NamespaceResourceScope>,
     {
@@ -80,19 +80,19 @@ impl Cluster {
     }
 }
 
-struct Running {
-    stop: CancellationToken,
-    task: JoinHandle<Result<(), RunError>>,
+pub struct Running {
+    pub stop: CancellationToken,
+    pub task: JoinHandle<Result<(), RunError>>,
 }
 
 impl Running {
-    async fn stop(self) {
+    pub async fn stop(self) {
         self.stop.cancel();
         self.task.await.unwrap().unwrap();
     }
 }
 
-async fn eventually<F: Future<Output = bool>>(what: &str, mut check: impl FnMut() -> F) {
+pub async fn eventually<F: Future<Output = bool>>(what: &str, mut check: impl FnMut() -> F) {
     for _ in 0..400 {
         if check().await {
             return;
@@ -103,7 +103,7 @@ async fn eventually<F: Future<Output = bool>>(what: &str, mut check: impl FnMut(
 }
 
 /// Waits until the operator has seen the generation of `name`.
-async fn observed(gadgets: &Api<Gadget>, name: &str) {
+pub async fn observed(gadgets: &Api<Gadget>, name: &str) {
     eventually("the status is current", || async {
         let gadget = gadgets.get(name).await.unwrap();
         gadget.status.as_ref().and_then(|s| s.observed_generation) == gadget.metadata.generation

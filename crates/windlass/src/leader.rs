@@ -1,0 +1,265 @@
+//! Leader election on a Lease: one replica works, the others wait.
+//!
+//! # Guarantees
+//!
+//! - A lease that is held by another is taken only after it has been seen unchanged for its whole duration, by
+//!   this process' own clock: clocks of different machines are never compared.
+//! - A leader that cannot renew stops working at the renew deadline, which lies before the moment at which
+//!   another may take the lease.
+//! - A leader that stops gives the lease back, so that a waiting replica follows within the retry period.
+
+use std::{sync::Arc, time::Duration};
+
+use jiff::Timestamp;
+use k8s_openapi::{
+    api::coordination::v1::{Lease, LeaseSpec},
+    apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta},
+};
+use kube::{Api, Client, api::PostParams};
+use tokio::time::Instant;
+
+use crate::{clock::Clock, error::chain};
+
+/// How leader election is done. The times are controller-runtime's.
+#[derive(Clone, Debug)]
+pub struct LeaderElection {
+    /// The name of the lease.
+    pub lease: String,
+    /// The namespace of the lease.
+    pub namespace: String,
+    /// Who this replica is; unique among the replicas.
+    pub identity: String,
+    /// How long a lease lasts without being renewed.
+    pub duration: Duration,
+    /// How long a leader tries to renew before it gives up. Shorter than the duration.
+    pub renew_deadline: Duration,
+    /// How long to wait between tries.
+    pub retry_period: Duration,
+}
+
+impl LeaderElection {
+    /// Election for the lease `name` in `namespace`, under this identity.
+    pub fn new(name: impl Into<String>, namespace: impl Into<String>, identity: impl Into<String>) -> Self {
+        Self {
+            lease: name.into(),
+            namespace: namespace.into(),
+            identity: identity.into(),
+            duration: Duration::from_secs(15),
+            renew_deadline: Duration::from_secs(10),
+            retry_period: Duration::from_secs(2),
+        }
+    }
+}
+
+/// A failed election.
+#[derive(Debug, thiserror::Error)]
+pub enum LeaderError {
+    /// Another replica holds the lease now, or it could not be renewed in time.
+    #[error("failed to keep the lease {namespace}/{lease}: {reason}")]
+    Lost {
+        /// The namespace of the lease.
+        namespace: String,
+        /// The lease.
+        lease: String,
+        /// Why.
+        reason: String,
+    },
+}
+
+/// What to do with the lease as it was just read.
+#[derive(Debug, PartialEq, Eq)]
+enum Step {
+    /// It is ours, or free: write ourselves into it.
+    Take,
+    /// Another holds it.
+    Wait,
+}
+
+/// The lease as it was last seen to change, by our own clock.
+#[derive(Debug, Default)]
+struct Observed {
+    spec: Option<LeaseSpec>,
+    at: Option<Instant>,
+}
+
+impl Observed {
+    /// Notes what was read. The time moves only when the lease does.
+    fn note(&mut self, spec: Option<&LeaseSpec>, now: Instant) {
+        if self.at.is_none() || self.spec.as_ref() != spec {
+            self.spec = spec.cloned();
+            self.at = Some(now);
+        }
+    }
+
+    fn step(&self, identity: &str, now: Instant) -> Step {
+        let Some(spec) = &self.spec else { return Step::Take };
+        let holder = spec.holder_identity.as_deref().unwrap_or_default();
+        if holder.is_empty() || holder == identity {
+            return Step::Take;
+        }
+        let lasts =
+            Duration::from_secs(spec.lease_duration_seconds.unwrap_or(0).max(0).unsigned_abs().into());
+        let expired = self.at.is_some_and(|at| now >= at + lasts);
+        if expired { Step::Take } else { Step::Wait }
+    }
+}
+
+/// One replica's part in an election.
+pub(crate) struct Elector {
+    config: LeaderElection,
+    leases: Api<Lease>,
+    clock: Arc<dyn Clock>,
+    observed: Observed,
+    held: Option<Lease>,
+}
+
+impl Elector {
+    pub(crate) fn new(config: LeaderElection, client: Client, clock: Arc<dyn Clock>) -> Self {
+        let leases = Api::namespaced(client, &config.namespace);
+        Self { config, leases, clock, observed: Observed::default(), held: None }
+    }
+
+    /// Waits until the lease is ours.
+    pub(crate) async fn acquire(&mut self) {
+        loop {
+            match self.attempt().await {
+                Ok(true) => {
+                    tracing::info!(identity = self.config.identity, lease = self.config.lease, "leading");
+                    return;
+                }
+                Ok(false) => {}
+                Err(error) => tracing::warn!(error = chain(&error), "failed to acquire the lease, retrying"),
+            }
+            tokio::time::sleep(self.config.retry_period).await;
+        }
+    }
+
+    /// Renews the lease until that fails for too long. Returns only then.
+    pub(crate) async fn keep(&mut self) -> LeaderError {
+        let mut renewed = Instant::now();
+        loop {
+            tokio::time::sleep(self.config.retry_period).await;
+            let deadline = renewed + self.config.renew_deadline;
+            let started = Instant::now();
+            let reason = match tokio::time::timeout_at(deadline, self.attempt()).await {
+                Ok(Ok(true)) => {
+                    renewed = started;
+                    continue;
+                }
+                Ok(Ok(false)) => return self.lost("another replica holds it".into()),
+                Ok(Err(error)) => chain(&error),
+                Err(_) => "the API server does not answer".into(),
+            };
+            tracing::warn!(reason, "failed to renew the lease");
+            if Instant::now() + self.config.retry_period >= deadline {
+                return self.lost(reason);
+            }
+        }
+    }
+
+    /// Gives the lease back, so that another can take it at once.
+    pub(crate) async fn release(mut self) {
+        let Some(mut lease) = self.held.take() else { return };
+        let spec = lease.spec.get_or_insert_default();
+        spec.holder_identity = Some(String::new());
+        spec.lease_duration_seconds = Some(1);
+        let params = PostParams::default();
+        let replaced = self.leases.replace(&self.config.lease, &params, &lease);
+        match tokio::time::timeout(self.config.retry_period, replaced).await {
+            Ok(Ok(_)) => tracing::info!(lease = self.config.lease, "lease released"),
+            Ok(Err(error)) => tracing::warn!(error = chain(&error), "failed to release the lease"),
+            Err(_) => tracing::warn!("failed to release the lease in time"),
+        }
+    }
+
+    fn lost(&mut self, reason: String) -> LeaderError {
+        self.held = None;
+        let (namespace, lease) = (self.config.namespace.clone(), self.config.lease.clone());
+        LeaderError::Lost { namespace, lease, reason }
+    }
+
+    /// Reads the lease and takes or renews it if that is allowed. Returns whether it is ours.
+    async fn attempt(&mut self) -> Result<bool, kube::Error> {
+        let live = self.leases.get_opt(&self.config.lease).await?;
+        self.observed.note(live.as_ref().and_then(|lease| lease.spec.as_ref()), Instant::now());
+        if live.is_some() && self.observed.step(&self.config.identity, Instant::now()) == Step::Wait {
+            return Ok(false);
+        }
+        let params = PostParams::default();
+        let written = match live {
+            None => self.leases.create(&params, &self.fresh()).await,
+            Some(mut lease) => {
+                lease.spec = Some(self.renewed(lease.spec.take().unwrap_or_default()));
+                self.leases.replace(&self.config.lease, &params, &lease).await
+            }
+        };
+        match written {
+            Ok(lease) => {
+                self.observed.note(lease.spec.as_ref(), Instant::now());
+                self.held = Some(lease);
+                Ok(true)
+            }
+            // Another replica was faster.
+            Err(kube::Error::Api(status)) if status.code == 409 => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn fresh(&self) -> Lease {
+        let metadata = ObjectMeta { name: Some(self.config.lease.clone()), ..ObjectMeta::default() };
+        Lease { metadata, spec: Some(self.renewed(LeaseSpec::default())) }
+    }
+
+    fn renewed(&self, old: LeaseSpec) -> LeaseSpec {
+        let now = MicroTime(microseconds(self.clock.now()));
+        let same = old.holder_identity.as_deref() == Some(&self.config.identity);
+        LeaseSpec {
+            holder_identity: Some(self.config.identity.clone()),
+            lease_duration_seconds: i32::try_from(self.config.duration.as_secs()).ok(),
+            acquire_time: if same { old.acquire_time } else { Some(now.clone()) },
+            renew_time: Some(now),
+            lease_transitions: Some(old.lease_transitions.unwrap_or(0) + i32::from(!same)),
+            ..old
+        }
+    }
+}
+
+fn microseconds(time: Timestamp) -> Timestamp {
+    Timestamp::from_microsecond(time.as_microsecond()).unwrap_or(time)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn held_by(holder: &str, renewed: i64) -> LeaseSpec {
+        LeaseSpec {
+            holder_identity: Some(holder.into()),
+            lease_duration_seconds: Some(15),
+            renew_time: Some(MicroTime(Timestamp::from_second(renewed).unwrap())),
+            ..LeaseSpec::default()
+        }
+    }
+
+    #[test]
+    fn a_lease_of_another_is_taken_only_after_it_stood_still_for_its_duration() {
+        let (mut observed, start) = (Observed::default(), Instant::now());
+        let second = Duration::from_secs(1);
+        observed.note(Some(&held_by("b", 0)), start);
+        assert_eq!(observed.step("a", start + 14 * second), Step::Wait);
+        observed.note(Some(&held_by("b", 1)), start + 10 * second);
+        assert_eq!(observed.step("a", start + 24 * second), Step::Wait, "it was renewed");
+        observed.note(Some(&held_by("b", 1)), start + 24 * second);
+        assert_eq!(observed.step("a", start + 25 * second), Step::Take);
+    }
+
+    #[test]
+    fn a_free_or_own_lease_is_taken_at_once() {
+        let (mut observed, now) = (Observed::default(), Instant::now());
+        assert_eq!(observed.step("a", now), Step::Take);
+        observed.note(Some(&held_by("a", 0)), now);
+        assert_eq!(observed.step("a", now), Step::Take);
+        observed.note(Some(&held_by("", 0)), now);
+        assert_eq!(observed.step("a", now), Step::Take);
+    }
+}

@@ -1,0 +1,70 @@
+//! Liveness and readiness: what the probes answer, for the server in `main` and for whoever embeds an operator.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::watch;
+
+use crate::cache::{Health, Watched};
+
+/// The state of a running operator. Clones share it.
+#[derive(Clone, Debug, Default)]
+pub struct Probes {
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Set once the watches are known; before that nothing is ready.
+    watches: Option<Vec<(String, watch::Receiver<Health>)>>,
+    stopping: bool,
+}
+
+/// The answer of one named check.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Check {
+    /// What was checked.
+    pub name: String,
+    /// Why it failed; `None` if it passed.
+    pub failure: Option<String>,
+}
+
+impl Probes {
+    pub(super) fn started(&self, watches: &[Arc<dyn Watched>]) {
+        let health = watches.iter().map(|watch| (watch.kind().to_string(), watch.health())).collect();
+        self.lock().watches = Some(health);
+    }
+
+    pub(super) fn stopping(&self) {
+        self.lock().stopping = true;
+    }
+
+    /// Whether every check passes: all caches are filled, and no watch is failing.
+    pub fn is_ready(&self) -> bool {
+        self.checks().iter().all(|check| check.failure.is_none())
+    }
+
+    /// The readiness checks, one per watch and one for the operator.
+    pub fn checks(&self) -> Vec<Check> {
+        let state = self.lock();
+        let running = match (&state.watches, state.stopping) {
+            (_, true) => Some("shutting down".to_owned()),
+            (None, false) => Some("not started".to_owned()),
+            (Some(_), false) => None,
+        };
+        let mut checks = vec![Check { name: "operator".into(), failure: running }];
+        for (kind, health) in state.watches.iter().flatten() {
+            let health = health.borrow();
+            let failure = match &health.failure {
+                Some(failure) => Some(failure.text.clone()),
+                None if !health.synced => Some("the first list is not complete".to_owned()),
+                None => None,
+            };
+            checks.push(Check { name: format!("watch-{kind}"), failure });
+        }
+        checks
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -7,6 +7,7 @@
 
 use std::{fmt, sync::Arc};
 
+pub mod cel;
 mod defaults;
 mod field_error;
 pub(crate) mod json;

@@ -97,6 +97,16 @@ impl FieldError {
         Self::new(field, FieldReason::Invalid, Some(value), detail)
     }
 
+    /// A malformed value, which is named only when it is short.
+    pub(crate) fn invalid_or_omitted(field: &str, value: Option<&Value>, detail: &str) -> Self {
+        Self::new(field, FieldReason::Invalid, value, detail)
+    }
+
+    /// A value that is there twice, which is named only when it is short.
+    pub(crate) fn duplicate_or_omitted(field: &str, value: Option<&Value>) -> Self {
+        Self::new(field, FieldReason::Duplicate, value, "")
+    }
+
     /// A value of the wrong type.
     pub fn type_invalid(field: &str, value: &Value, detail: &str) -> Self {
         Self::new(field, FieldReason::TypeInvalid, Some(value), detail)

@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use super::cel;
+
 pub(crate) type NodeId = u32;
 
 /// Every arena starts with these two, so that free-form data has a type as well.
@@ -125,14 +127,29 @@ impl Atom<'_> {
 }
 
 /// A CEL rule of `x-kubernetes-validations`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(crate) struct Rule {
     pub(crate) expression: String,
+    pub(crate) program: Result<cel::Expression, cel::CelError>,
     pub(crate) message: Option<String>,
-    pub(crate) message_expression: Option<String>,
+    pub(crate) message_program: Option<cel::Expression>,
     pub(crate) reason: Option<String>,
     pub(crate) field_path: Option<String>,
     pub(crate) optional_old_self: Option<bool>,
+}
+
+impl Rule {
+    /// How errors name the rule.
+    pub(crate) fn shown(&self) -> &str {
+        self.message.as_deref().filter(|text| !text.is_empty()).unwrap_or(&self.expression).trim()
+    }
+
+    pub(crate) fn message_or_default(&self) -> String {
+        match self.message.as_deref().map(str::trim) {
+            Some(message) if !message.is_empty() => message.to_owned(),
+            _ => format!("failed rule: {}", self.expression.trim()),
+        }
+    }
 }
 
 /// A regular expression, compiled once.

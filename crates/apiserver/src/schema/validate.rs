@@ -7,7 +7,7 @@
 use serde_json::{Map, Value};
 
 use super::{
-    Additional, FieldError, FieldReason, TypeRef,
+    Additional, FieldError, FieldReason, TypeRef, cel,
     node::{Node, NodeId, Types},
 };
 
@@ -15,6 +15,8 @@ mod formats;
 mod limits;
 mod lists;
 mod types;
+
+pub(super) use lists::counterpart;
 
 /// What one schema says about one value.
 #[derive(Default)]
@@ -46,12 +48,21 @@ impl TypeRef {
         if before.is_none_or(|duplicates| duplicates.is_empty()) {
             errors.extend(lists::duplicates(self.types(), self.id(), new));
         }
+        if blocks_rules(&errors) {
+            if cel::has_rules(self) {
+                let why = "some validation rules were not checked because the object was invalid; correct the \
+                           existing errors to complete validation";
+                errors.push(FieldError::invalid("", &Value::Null, why));
+            }
+        } else {
+            errors.extend(cel::violations(self, new, old));
+        }
         errors
     }
 }
 
 /// Whether rules that look at the whole object make no sense, since its shape is wrong already.
-pub(super) fn blocks_rules(errors: &[FieldError]) -> bool {
+fn blocks_rules(errors: &[FieldError]) -> bool {
     errors.iter().any(|error| {
         matches!(
             error.reason,

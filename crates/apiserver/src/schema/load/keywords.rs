@@ -4,6 +4,7 @@ use serde_json::{Map, Value};
 
 use super::{LoadError, Place};
 use crate::schema::{
+    cel::Expression,
     node::{Kind, Limits, Pattern, Rule},
     pattern,
 };
@@ -103,11 +104,14 @@ pub(super) fn rules_of(object: &Map<String, Value>, place: &Place) -> Result<Vec
         .map(|entry| {
             let entry =
                 entry.as_object().ok_or_else(|| place.malformed(KEYWORD, "a rule must be an object"))?;
+            let expression = string_of(entry, "rule", place)?
+                .ok_or_else(|| place.malformed(KEYWORD, "a rule must have a \"rule\""))?;
+            let message_expression = string_of(entry, "messageExpression", place)?;
             Ok(Rule {
-                expression: string_of(entry, "rule", place)?
-                    .ok_or_else(|| place.malformed(KEYWORD, "a rule must have a \"rule\""))?,
+                program: Expression::compile(&expression),
+                expression,
                 message: string_of(entry, "message", place)?,
-                message_expression: string_of(entry, "messageExpression", place)?,
+                message_program: message_expression.and_then(|text| Expression::compile(&text).ok()),
                 reason: string_of(entry, "reason", place)?,
                 field_path: string_of(entry, "fieldPath", place)?,
                 optional_old_self: entry.get("optionalOldSelf").and_then(Value::as_bool),

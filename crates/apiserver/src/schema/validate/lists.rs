@@ -10,7 +10,11 @@ use crate::schema::{
 };
 
 /// The old item that `item` replaces: the one with the same keys, in lists that have keys.
-pub(super) fn counterpart<'v>(node: &Node, item: &Value, old: Option<&'v Value>) -> Option<&'v Value> {
+pub(in crate::schema) fn counterpart<'v>(
+    node: &Node,
+    item: &Value,
+    old: Option<&'v Value>,
+) -> Option<&'v Value> {
     if node.list_type.as_deref() != Some("map") {
         return None;
     }

@@ -17,12 +17,14 @@ mod normal;
 mod pattern;
 mod prune;
 mod quantity;
+mod structural;
 mod validate;
 mod zero;
 
 pub use field_error::{FieldError, FieldReason, render};
 pub use load::LoadError;
 pub(crate) use node::{Additional, Atom, DEDUCED, ListRelation, ListShape, Node, NodeId, ScalarKind, Types};
+pub use structural::structural_errors;
 
 /// The definitions of Kubernetes' own kinds, one line each: a name, a space, the OpenAPI v3 JSON.
 /// Written by `xtask generate` from a real server's `/openapi/v3`.

@@ -38,6 +38,11 @@ impl Outcome {
 }
 
 impl TypeRef {
+    /// Why a value alone does not fit the schema, rules and lists aside: for defaults.
+    pub(super) fn validate_shape(&self, value: &Value) -> Vec<FieldError> {
+        Walk { types: self.types() }.value(self.id(), value, None, "").errors
+    }
+
     /// Why `new` is not valid; empty when it is. `old` is the object that it replaces.
     pub fn validate(&self, new: &Value, old: Option<&Value>) -> Vec<FieldError> {
         let walk = Walk { types: self.types() };

@@ -119,6 +119,14 @@ enum Command {
     HttpGet { address: std::net::SocketAddr },
 }
 
+pub(crate) use kubectl::Kubectl;
+
+/// A client of a testbed that is up.
+pub(crate) fn client(name: &str) -> Result<Kubectl> {
+    let (layout, _) = state::require_ready(name)?;
+    Ok(Kubectl::new(&layout::binaries()?.join("kubectl"), &layout.kubeconfig()))
+}
+
 pub(crate) fn run(args: Args) -> Result<ExitCode> {
     match args.command {
         Command::Up { name, control_plane, kubeconfig } => up::up(&name.name, control_plane, kubeconfig)?,

@@ -2,6 +2,7 @@
 //!
 //! Enters a command line; leaves an exit code. Each chore is a module; this file only parses and reports.
 
+mod generate;
 mod kubernetes;
 
 use std::process::ExitCode;
@@ -19,11 +20,14 @@ struct Args {
 enum Chore {
     /// A real Kubernetes on this machine, to be judged by
     Kubernetes(kubernetes::Args),
+    /// Write the tables of the API server from a real one
+    Generate(generate::Args),
 }
 
 fn main() -> ExitCode {
     let outcome = match Args::parse().chore {
         Chore::Kubernetes(args) => kubernetes::run(args),
+        Chore::Generate(args) => generate::run(&args).map(|()| ExitCode::SUCCESS),
     };
     match outcome {
         Ok(code) => code,

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail};
 
 #[derive(Clone, Debug)]
-pub(super) struct Kubectl {
+pub(crate) struct Kubectl {
     program: PathBuf,
     kubeconfig: PathBuf,
 }
@@ -18,7 +18,7 @@ impl Kubectl {
     }
 
     /// Runs kubectl and returns what it printed.
-    pub(super) fn output(&self, args: &[&str]) -> Result<String> {
+    pub(crate) fn output(&self, args: &[&str]) -> Result<String> {
         self.with_input(args, "")
     }
 

@@ -1,0 +1,73 @@
+//! What a cluster is made with: a chain of options enters, a running [`Cluster`] leaves.
+
+use std::time::Duration;
+
+use windlass::jiff::Timestamp;
+
+use crate::{Cluster, Controllers, Error, Timing};
+
+/// Options of a [`Cluster`].
+#[derive(Clone, Debug)]
+pub struct Builder {
+    pub(crate) start: Option<Timestamp>,
+    pub(crate) seed: u64,
+    pub(crate) controllers: Option<Controllers>,
+}
+
+impl Default for Builder {
+    fn default() -> Self {
+        Self { start: None, seed: 0, controllers: Some(Controllers::default()) }
+    }
+}
+
+impl Builder {
+    /// What the cluster's clock shows at the start: the machine's time unless set.
+    pub fn start_time(mut self, start: Timestamp) -> Self {
+        self.start = Some(start);
+        self
+    }
+
+    /// Where uids and generated names come from: two clusters with the same seed and the same requests make the
+    /// same ones. 0 unless set.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = seed;
+        self
+    }
+
+    /// How many simulated nodes there are: 1 unless set.
+    pub fn nodes(self, count: usize) -> Self {
+        self.change(|controllers| controllers.nodes = count)
+    }
+
+    /// How long Pods take to start, become ready and stop: no time unless set.
+    pub fn timing(self, timing: Timing) -> Self {
+        self.change(|controllers| controllers.timing = timing)
+    }
+
+    /// How often the nodes renew their Leases: every ten seconds unless set, never with `None`.
+    pub fn heartbeat(self, period: Option<Duration>) -> Self {
+        self.change(|controllers| controllers.heartbeat = period)
+    }
+
+    /// Which controllers run.
+    pub fn controllers(mut self, controllers: Controllers) -> Self {
+        self.controllers = Some(controllers);
+        self
+    }
+
+    /// The API server alone: what is written stays as it was written.
+    pub fn without_controllers(mut self) -> Self {
+        self.controllers = None;
+        self
+    }
+
+    /// Starts the cluster. It answers requests at once; the controllers begin in the background.
+    pub async fn start(self) -> Result<Cluster, Error> {
+        Cluster::launch(self).await
+    }
+
+    fn change(mut self, change: impl FnOnce(&mut Controllers)) -> Self {
+        change(self.controllers.get_or_insert_default());
+        self
+    }
+}

@@ -1,0 +1,190 @@
+//! The handle of a running cluster: clients, a socket if one is wanted, and the end.
+
+use std::{net::SocketAddr, sync::Arc};
+
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use windlass::{Clock, RunError, clock, jiff::Timestamp, kube::Client};
+use windlass_apiserver::{
+    ApiServer,
+    auth::{Identity, MASTERS},
+    authority::{self, Authority},
+    environment::{Environment, TokioClock},
+    listener::{self, Listener},
+    registry::Registry,
+    store::Store,
+};
+
+use crate::Builder;
+
+/// Why a cluster could not be started, opened or stopped.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The API server refused its own first objects.
+    #[error("failed to start the API server: {0}")]
+    ApiServer(String),
+    /// The controllers ended before they were asked to.
+    #[error("failed to run the controllers")]
+    Controllers(#[source] RunError),
+    /// The controllers' task died.
+    #[error("failed to join the controllers")]
+    Join(#[source] tokio::task::JoinError),
+    /// A certificate could not be made.
+    #[error("failed to make the cluster's certificates")]
+    Certificates(#[source] authority::Error),
+    /// The socket could not be opened.
+    #[error("failed to open the cluster's socket")]
+    Listen(#[source] listener::Error),
+}
+
+/// A Kubernetes cluster in this process.
+///
+/// Dropping it stops it; [`Cluster::shutdown`] also waits for the end and reports what went wrong.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use windlass::{k8s_openapi::api::core::v1::Namespace, kube::Api};
+/// use windlass_cluster::Cluster;
+///
+/// let cluster = Cluster::start().await?;
+/// let namespaces: Api<Namespace> = Api::all(cluster.client());
+/// assert!(namespaces.get_opt("default").await?.is_some());
+/// cluster.shutdown().await?;
+/// # Ok(())
+/// # }
+/// ```
+pub struct Cluster {
+    server: ApiServer,
+    clock: clock::TokioClock,
+    stop: CancellationToken,
+    controllers: Option<JoinHandle<Result<(), RunError>>>,
+    listeners: Vec<JoinHandle<()>>,
+    authority: Option<Authority>,
+}
+
+impl std::fmt::Debug for Cluster {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Cluster").field("revision", &self.revision()).finish_non_exhaustive()
+    }
+}
+
+/// An open socket of a cluster.
+#[derive(Clone, Debug)]
+pub struct Listening {
+    /// Where the server is reached.
+    pub address: SocketAddr,
+    /// Its URL.
+    pub url: String,
+    /// The text of a kubeconfig with which kubectl is the administrator.
+    pub kubeconfig: String,
+}
+
+impl Cluster {
+    /// Starts a cluster in memory with one simulated node, for the machine's time.
+    pub async fn start() -> Result<Self, Error> {
+        Self::builder().start().await
+    }
+
+    /// Options before the start.
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+
+    #[expect(clippy::unused_async, reason = "a data directory will be read here")]
+    pub(crate) async fn launch(builder: Builder) -> Result<Self, Error> {
+        let start = builder.start.unwrap_or_else(Timestamp::now);
+        let clock = clock::TokioClock::starting_at(start);
+        let environment = Environment::new(TokioClock::starting_at(start), builder.seed);
+        let registry = Registry::new(Arc::new(Store::default()), environment)
+            .map_err(|error| Error::ApiServer(error.to_string()))?;
+        let server = ApiServer::new(Arc::new(registry));
+        let stop = CancellationToken::new();
+        let controllers = builder.controllers.map(|controllers| {
+            let manager = Identity::new("system:kube-controller-manager", [MASTERS.to_owned()]);
+            let client = Client::new(server.as_user(manager), "default");
+            tokio::spawn(controllers.run(client, clock, stop.clone()))
+        });
+        Ok(Self { server, clock, stop, controllers, listeners: Vec::new(), authority: None })
+    }
+
+    /// A client with which everything is allowed. No socket is involved.
+    pub fn client(&self) -> Client {
+        self.client_as(Identity::admin())
+    }
+
+    /// A client for another user.
+    pub fn client_as(&self, identity: Identity) -> Client {
+        Client::new(self.server.as_user(identity), "default")
+    }
+
+    /// The cluster's time.
+    pub fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    /// The clock of the cluster, for an operator that is to share it.
+    pub fn clock(&self) -> clock::TokioClock {
+        self.clock
+    }
+
+    /// The revision of the last write: two equal ones mean that nothing was written in between.
+    pub fn revision(&self) -> u64 {
+        self.server.registry().store().revision()
+    }
+
+    /// The API server as a `tower::Service`, for other transports.
+    pub fn server(&self) -> &ApiServer {
+        &self.server
+    }
+
+    /// Opens a TLS socket, and makes a kubeconfig for it. Port 0 takes any free port.
+    pub async fn listen(&mut self, address: SocketAddr) -> Result<Listening, Error> {
+        let authority = match self.authority.take() {
+            Some(authority) => authority,
+            None => Authority::new(self.clock.now()).map_err(Error::Certificates)?,
+        };
+        let authority = self.authority.insert(authority);
+        let listener = Listener::bind(address, authority).await.map_err(Error::Listen)?;
+        let user = Identity::admin();
+        let credentials = authority.client(&user.name, &[MASTERS]).map_err(Error::Certificates)?;
+        let url = listener.url();
+        let kubeconfig = listener::kubeconfig(&url, authority, &user.name, &credentials);
+        let listening = Listening { address: listener.address(), url, kubeconfig };
+        let stop = self.stop.clone().cancelled_owned();
+        self.listeners.push(tokio::spawn(listener.serve(self.server.clone(), stop)));
+        Ok(listening)
+    }
+
+    /// Waits until the controllers end by themselves, which is always a failure: for a process that serves.
+    ///
+    /// Cancel-safe; pends for ever without controllers.
+    pub async fn failed(&mut self) -> Error {
+        let Some(controllers) = &mut self.controllers else { return std::future::pending().await };
+        let ended = controllers.await;
+        self.controllers = None;
+        match ended {
+            Ok(Err(error)) => Error::Controllers(error),
+            Err(error) => Error::Join(error),
+            Ok(Ok(())) => std::future::pending().await,
+        }
+    }
+
+    /// Stops everything and waits for every task to end.
+    pub async fn shutdown(mut self) -> Result<(), Error> {
+        self.stop.cancel();
+        for listener in self.listeners.drain(..) {
+            listener.await.map_err(Error::Join)?;
+        }
+        match self.controllers.take() {
+            Some(controllers) => controllers.await.map_err(Error::Join)?.map_err(Error::Controllers),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}

@@ -1,0 +1,94 @@
+//! Which controllers a cluster runs, and running them with any client.
+//!
+//! A [`Controllers`] enters with a client; tasks that run until they are told to stop leave.
+
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+use windlass::{Clock, Operator, RunError, kube::Client};
+
+use crate::{
+    deployment, garbage,
+    node::{self, Nodes, Timing},
+    replica_set, scheduler,
+};
+
+/// The built-in controllers: all of them unless some are left out.
+#[derive(Clone, Debug)]
+pub struct Controllers {
+    /// Deployments and ReplicaSets.
+    pub workloads: bool,
+    /// The garbage collector.
+    pub garbage: bool,
+    /// The scheduler.
+    pub scheduler: bool,
+    /// How many simulated nodes there are.
+    pub nodes: usize,
+    /// How many Pods a node takes.
+    pub max_pods: u32,
+    /// How long Pods take to start, become ready, and stop.
+    pub timing: Timing,
+    /// How often the nodes renew their Leases; never with `None`.
+    pub heartbeat: Option<Duration>,
+}
+
+impl Default for Controllers {
+    fn default() -> Self {
+        Self {
+            workloads: true,
+            garbage: true,
+            scheduler: true,
+            nodes: 1,
+            max_pods: 10_000,
+            timing: Timing::default(),
+            heartbeat: Some(Duration::from_secs(10)),
+        }
+    }
+}
+
+impl Controllers {
+    /// Runs the controllers until the token is cancelled, and returns when every task of theirs has ended.
+    pub async fn run(
+        self,
+        client: Client,
+        clock: impl Clock + Clone,
+        stop: CancellationToken,
+    ) -> Result<(), RunError> {
+        let operator = self.operator(clock.clone());
+        let nodes = Nodes { count: self.nodes, heartbeat: self.heartbeat, max_pods: self.max_pods };
+        let nodes = node::run(nodes, client.clone(), clock);
+        let stopped = stop.clone();
+        let collector = async {
+            if self.garbage { garbage::run(client.clone(), stopped).await } else { stopped.cancelled().await }
+        };
+        let operator = async {
+            let result = operator.run(client.clone(), stop.clone().cancelled_owned()).await;
+            // The operator may have failed by itself: then the others have nothing to go on with.
+            stop.cancel();
+            result
+        };
+        // Registering and heartbeats never end by themselves.
+        let nodes = async {
+            tokio::select! {
+                () = nodes => {}
+                () = stop.cancelled() => {}
+            }
+        };
+        let (result, (), ()) = tokio::join!(operator, collector, nodes);
+        result
+    }
+
+    fn operator(&self, clock: impl Clock) -> Operator {
+        let mut operator = Operator::new("kube-controller-manager").clock(clock);
+        if self.workloads {
+            operator = operator.controller(replica_set::controller()).controller(deployment::controller());
+        }
+        if self.scheduler {
+            operator = operator.controller(scheduler::controller());
+        }
+        if self.nodes > 0 {
+            operator = operator.controller(node::kubelet::controller(self.timing));
+        }
+        operator
+    }
+}

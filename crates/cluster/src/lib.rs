@@ -1,0 +1,36 @@
+//! The built-in controllers and a simulated node around the embedded API server.
+//!
+//! [`Cluster`] starts all of it in one process: for `windlass dev`, and for tests. The controllers are written
+//! with the `windlass` SDK and meet the API server only through a `kube::Client`; they run as well beside a real
+//! kube-apiserver that has no controller manager (see [`controllers`]).
+
+mod builder;
+mod cluster;
+pub mod controllers;
+mod deployment;
+mod garbage;
+mod node;
+mod pods;
+mod quantity;
+mod replica_set;
+mod resources;
+mod scheduler;
+mod selector;
+
+use std::time::Duration;
+
+pub use builder::Builder;
+pub use cluster::{Cluster, Error, Listening};
+pub use controllers::Controllers;
+pub use node::{SIMULATED, Timing};
+pub use windlass_apiserver::auth::Identity;
+
+/// A lost race is no failure: the object that won is in the cache soon, and the run is repeated with it.
+fn retry_conflicts(result: windlass::Result<windlass::Action>) -> windlass::Result<windlass::Action> {
+    match result {
+        Err(error) if error.is_conflict() && !error.is_already_exists() => {
+            Ok(windlass::Action::requeue(Duration::from_millis(20)))
+        }
+        other => other,
+    }
+}

@@ -1,0 +1,183 @@
+//! The kubelet of every simulated node: takes Pods from step to step, and removes those that have ended.
+
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use windlass::{
+    Action, Context, Controller, Event, ObjectKey, Predicate, ReconcileError, Reconciler, Watch,
+    k8s_openapi::api::core::v1::{Node, Pod},
+    kube::{
+        Api,
+        api::{DeleteParams, Preconditions},
+    },
+    rbac,
+};
+
+use super::{
+    SIMULATED, Timing,
+    addresses::Addresses,
+    behaviour,
+    lifecycle::{self, Scene},
+};
+use crate::pods;
+
+/// Pods by the node that they are on.
+const ON_NODE: &str = "kubelet-node";
+
+/// The most steps that one run takes a Pod: no life has as many at one moment.
+const STEPS: usize = 10;
+
+/// Why a Pod could not be taken on.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    /// The cache or a status write failed.
+    #[error(transparent)]
+    Context(#[from] windlass::Error),
+    /// A Pod that has ended could not be removed.
+    #[error("failed to remove Pod {key}")]
+    Remove {
+        /// The Pod.
+        key: ObjectKey,
+        /// What the API server said.
+        #[source]
+        source: windlass::kube::Error,
+    },
+    /// All Pod addresses are in use.
+    #[error("failed to give Pod {0} an address: all of 10.244.0.0/16 are in use")]
+    NoAddress(ObjectKey),
+}
+
+impl ReconcileError for Error {
+    fn category(&self) -> &'static str {
+        match self {
+            Self::Context(error) => error.category(),
+            Self::Remove { .. } => "FailedKillPod",
+            Self::NoAddress(_) => "FailedCreatePodSandBox",
+        }
+    }
+}
+
+/// Runs the Pods of the simulated nodes.
+pub(crate) struct Kubelet {
+    timing: Timing,
+    addresses: Mutex<Option<Addresses>>,
+}
+
+/// The controller, ready for an operator.
+pub(crate) fn controller(timing: Timing) -> Controller<Kubelet> {
+    Controller::new(Kubelet { timing, addresses: Mutex::default() })
+        .name("kubelet")
+        .filter(Predicate::new(|_: &Pod, new: &Pod| pods::node(new).is_some()))
+        .watches_with(
+            // A node's address matters, its heartbeat does not.
+            Watch::<Node>::new()
+                .filter(Predicate::new(|old: &Node, new: &Node| address(old) != address(new))),
+            |node: &Node, cache| {
+                let name = node.metadata.name.as_deref().unwrap_or_default();
+                let pods = cache.indexed::<Pod>(ON_NODE, name).unwrap_or_default();
+                pods.iter().map(|pod| ObjectKey::of(&**pod)).collect()
+            },
+        )
+        .index::<Pod>(ON_NODE, |pod| pods::node(pod).map(str::to_owned).into_iter().collect())
+        .concurrency(4)
+        .permits([rbac::rule("", ["pods"], ["delete"])])
+}
+
+/// The address of a simulated node; `None` for a real one.
+fn address(node: &Node) -> Option<String> {
+    let simulated = node.metadata.labels.as_ref().and_then(|labels| labels.get(SIMULATED))?;
+    let addresses = node.status.as_ref()?.addresses.as_ref().filter(|_| simulated == "true")?;
+    addresses.iter().find(|address| address.type_ == "InternalIP").map(|address| address.address.clone())
+}
+
+impl Reconciler for Kubelet {
+    type Resource = Pod;
+    type Error = Error;
+
+    async fn reconcile(&self, pod: Arc<Pod>, ctx: &Context<Pod>) -> Result<Action, Error> {
+        let Some(node) = pods::node(&pod) else { return Ok(Action::await_change()) };
+        let Some(host) = ctx.get::<Node>(None, node)?.and_then(|node| address(&node)) else {
+            return Ok(Action::await_change());
+        };
+        let own_network = pod.spec.as_ref().is_none_or(|spec| spec.host_network != Some(true));
+        let address = if own_network { self.address(ctx)? } else { host.clone() };
+        let (behaviour, complaint) = behaviour::of(&pod);
+        if let Some(complaint) =
+            complaint.filter(|_| pod.status.as_ref().is_none_or(|s| s.start_time.is_none()))
+        {
+            ctx.event(Event::warning("InvalidSimulation", complaint).action("Simulating"));
+        }
+        let mut pod = pod;
+        for _ in 0..STEPS {
+            let scene = Scene {
+                pod: &pod,
+                behaviour: &behaviour,
+                timing: self.timing,
+                host_ip: &host,
+                pod_ip: &address,
+                now: ctx.now(),
+            };
+            let step = lifecycle::step(&scene);
+            let settled = pod.status.as_ref() == Some(&step.status);
+            if !settled {
+                pod = ctx.patch_status(&*pod, &step.status).await?;
+                step.events.into_iter().for_each(|event| ctx.event(event));
+            }
+            if step.gone {
+                remove(&pod, ctx).await?;
+                return Ok(Action::await_change());
+            }
+            if settled {
+                return Ok(step.next.map_or_else(Action::await_change, Action::requeue));
+            }
+        }
+        Ok(Action::requeue(Duration::from_secs(1)))
+    }
+
+    async fn deleted(&self, key: &ObjectKey, _: &Context<Pod>) -> Result<(), Error> {
+        let mut addresses = self.addresses.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(addresses) = &mut *addresses {
+            addresses.release(key);
+        }
+        Ok(())
+    }
+}
+
+impl Kubelet {
+    /// The Pod's address. The first call learns which ones are in use.
+    fn address(&self, ctx: &Context<Pod>) -> Result<String, Error> {
+        let mut addresses = self.addresses.lock().unwrap_or_else(PoisonError::into_inner);
+        if addresses.is_none() {
+            let mut known = Addresses::default();
+            for pod in ctx.list::<Pod>(None)? {
+                if let Some(address) = pod.status.as_ref().and_then(|status| status.pod_ip.as_deref()) {
+                    known.note(&ObjectKey::of(&*pod), address);
+                }
+            }
+            *addresses = Some(known);
+        }
+        let assigned = addresses.get_or_insert_default().assign(ctx.key());
+        assigned.map(|address| address.to_string()).ok_or_else(|| Error::NoAddress(ctx.key().clone()))
+    }
+}
+
+/// Removes a Pod that has ended, unless only finalizers of others keep it.
+async fn remove(pod: &Pod, ctx: &Context<Pod>) -> Result<(), Error> {
+    if pod.metadata.deletion_grace_period_seconds == Some(0) {
+        return Ok(());
+    }
+    let namespace = ctx.key().namespace().unwrap_or_default();
+    let api: Api<Pod> = Api::namespaced(ctx.client().clone(), namespace);
+    let params = DeleteParams {
+        grace_period_seconds: Some(0),
+        preconditions: Some(Preconditions { uid: pod.metadata.uid.clone(), resource_version: None }),
+        ..DeleteParams::default()
+    };
+    match api.delete(ctx.key().name(), &params).await {
+        Ok(_) => Ok(()),
+        Err(windlass::kube::Error::Api(status)) if matches!(status.code, 404 | 409) => Ok(()),
+        Err(source) => Err(Error::Remove { key: ctx.key().clone(), source }),
+    }
+}

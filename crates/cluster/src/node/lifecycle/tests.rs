@@ -1,0 +1,233 @@
+//! Whole lives of Pods, as kubelet shows them.
+
+use windlass::serde_json::{Value, from_value, json};
+
+use super::{
+    super::behaviour::{self, SIMULATE},
+    *,
+};
+use crate::pods::tests::at;
+
+fn pod(spec: Value) -> Pod {
+    from_value(json!({
+        "metadata": {"name": "web", "namespace": "shop", "uid": "u1", "generation": 1},
+        "spec": spec,
+        "status": {"phase": "Pending", "qosClass": "BestEffort"},
+    }))
+    .unwrap()
+}
+
+fn plain() -> Pod {
+    pod(json!({"containers": [{"name": "web", "image": "nginx"}]}))
+}
+
+fn simulating(value: &str, policy: &str) -> Pod {
+    let mut pod = pod(json!({"restartPolicy": policy, "containers": [{"name": "web", "image": "nginx"}]}));
+    pod.metadata.annotations = Some([(SIMULATE.to_owned(), value.to_owned())].into());
+    pod
+}
+
+/// Takes the Pod as far as it goes at one moment, and says what was seen on the way.
+fn live(pod: &mut Pod, timing: Timing, second: i64) -> (Vec<String>, Option<Duration>, bool) {
+    let mut seen = Vec::new();
+    for _ in 0..10 {
+        let (behaviour, _) = behaviour::of(pod);
+        let scene = Scene {
+            pod,
+            behaviour: &behaviour,
+            timing,
+            host_ip: "192.0.2.1",
+            pod_ip: "10.244.0.2",
+            now: at(second),
+        };
+        let Step { status, next, gone, .. } = step(&scene);
+        let same = pod.status.as_ref() == Some(&status);
+        pod.status = Some(status);
+        if !same {
+            seen.push(describe(pod));
+        }
+        if same || gone {
+            return (seen, next, gone);
+        }
+    }
+    panic!("the Pod does not settle: {seen:?}");
+}
+
+fn describe(pod: &Pod) -> String {
+    let status = pod.status.as_ref().unwrap();
+    let state = |container: &ContainerStatus| {
+        let state = container.state.clone().unwrap_or_default();
+        let what = match (state.waiting, state.terminated) {
+            (Some(waiting), _) => waiting.reason.unwrap(),
+            (_, Some(end)) => format!("{}({})", end.reason.unwrap(), end.exit_code),
+            _ => "Running".into(),
+        };
+        format!("{what} restarts={}", container.restart_count)
+    };
+    let containers: Vec<String> = status.container_statuses.iter().flatten().map(state).collect();
+    let ready = if pods::is_ready(pod) { " Ready" } else { "" };
+    format!("{} [{}]{ready}", status.phase.as_deref().unwrap(), containers.join(", "))
+}
+
+fn conditions(pod: &Pod) -> Vec<String> {
+    let all = pod.status.as_ref().unwrap().conditions.clone().unwrap();
+    let line = |c: &windlass::k8s_openapi::api::core::v1::PodCondition| {
+        let mut line = format!("{}={}", c.type_, c.status);
+        for more in [&c.reason, &c.message].into_iter().flatten() {
+            line.push(' ');
+            line.push_str(more);
+        }
+        line
+    };
+    all.iter().map(line).collect()
+}
+
+#[test]
+fn a_pod_is_created_runs_and_becomes_ready() {
+    let mut pod = plain();
+    let (seen, next, _) = live(&mut pod, Timing::default(), 100);
+    assert_eq!(seen, ["Pending [ContainerCreating restarts=0]", "Running [Running restarts=0] Ready"]);
+    assert_eq!(next, None);
+    let status = pod.status.as_ref().unwrap();
+    assert_eq!(status.pod_ip.as_deref(), Some("10.244.0.2"));
+    assert_eq!(status.host_ip.as_deref(), Some("192.0.2.1"));
+    assert_eq!(status.qos_class.as_deref(), Some("BestEffort"));
+    assert_eq!(
+        conditions(&pod),
+        [
+            "PodReadyToStartContainers=True",
+            "Initialized=True",
+            "Ready=True",
+            "ContainersReady=True",
+            "PodScheduled=True"
+        ]
+    );
+}
+
+#[test]
+fn a_pod_that_is_being_created_has_kubelets_conditions() {
+    let mut pod = plain();
+    let timing = Timing { start: Duration::from_secs(5), ready: Duration::from_secs(3), ..Timing::default() };
+    let (_, next, _) = live(&mut pod, timing, 100);
+    assert_eq!(next, Some(Duration::from_secs(5)));
+    assert_eq!(
+        conditions(&pod),
+        [
+            "PodReadyToStartContainers=False PodSandboxNotReady no pod sandbox exists",
+            "Initialized=True",
+            "Ready=False ContainersNotReady containers with unready status: [web]",
+            "ContainersReady=False ContainersNotReady containers with unready status: [web]",
+            "PodScheduled=True",
+        ]
+    );
+    let (seen, next, _) = live(&mut pod, timing, 105);
+    assert_eq!((seen, next), (vec!["Running [Running restarts=0]".to_owned()], Some(Duration::from_secs(3))));
+    let (seen, ..) = live(&mut pod, timing, 108);
+    assert_eq!(seen, ["Running [Running restarts=0] Ready"]);
+}
+
+#[test]
+fn a_crash_loop_backs_off_longer_and_longer() {
+    let mut pod = simulating("crash-loop", "Always");
+    let (seen, next, _) = live(&mut pod, Timing::default(), 100);
+    assert_eq!(
+        seen,
+        [
+            "Pending [ContainerCreating restarts=0]",
+            "Running [Error(1) restarts=0]",
+            "Running [Error(1) restarts=1]",
+            "Running [CrashLoopBackOff restarts=1]",
+        ]
+    );
+    assert_eq!(next, Some(Duration::from_secs(10)));
+    let (seen, next, _) = live(&mut pod, Timing::default(), 110);
+    assert_eq!(seen, ["Running [Error(1) restarts=2]", "Running [CrashLoopBackOff restarts=2]"]);
+    assert_eq!(next, Some(Duration::from_secs(20)));
+    let state = pod.status.unwrap().container_statuses.unwrap().remove(0).state.unwrap();
+    let message = state.waiting.unwrap().message.unwrap();
+    assert_eq!(message, "back-off 20s restarting failed container=web pod=web_shop(u1)");
+}
+
+#[test]
+fn an_image_that_cannot_be_pulled_leaves_the_pod_pending() {
+    let mut pod = simulating("image-pull-error", "Always");
+    let (seen, next, _) = live(&mut pod, Timing::default(), 100);
+    assert_eq!(seen[1], "Pending [ErrImagePull restarts=0]");
+    assert_eq!(next, Some(Duration::from_secs(10)));
+    let (seen, next, _) = live(&mut pod, Timing::default(), 110);
+    assert_eq!((seen, next), (vec!["Pending [ImagePullBackOff restarts=0]".to_owned()], None));
+}
+
+#[test]
+fn a_pod_that_never_becomes_ready_runs() {
+    let mut pod = simulating("never-ready", "Always");
+    let (seen, next, _) = live(&mut pod, Timing::default(), 100);
+    assert_eq!(seen[1], "Running [Running restarts=0]");
+    assert_eq!(next, None);
+}
+
+#[test]
+fn the_restart_policy_decides_what_an_end_means() {
+    for (value, policy, last) in [
+        ("complete", "Never", "Succeeded [Completed(0) restarts=0]"),
+        ("complete", "OnFailure", "Succeeded [Completed(0) restarts=0]"),
+        ("fail", "Never", "Failed [Error(1) restarts=0]"),
+        ("fail", "OnFailure", "Running [CrashLoopBackOff restarts=1]"),
+        ("complete", "Always", "Running [CrashLoopBackOff restarts=1]"),
+        ("oom-kill", "Never", "Failed [OOMKilled(137) restarts=0]"),
+    ] {
+        let mut pod = simulating(value, policy);
+        let (seen, ..) = live(&mut pod, Timing::default(), 100);
+        assert_eq!(seen.last().unwrap(), last, "{value} {policy}");
+    }
+}
+
+#[test]
+fn a_completed_pod_has_kubelets_conditions() {
+    let mut pod = simulating("complete", "Never");
+    live(&mut pod, Timing::default(), 100);
+    assert_eq!(
+        conditions(&pod),
+        [
+            "PodReadyToStartContainers=False PodSandboxNotReady pod sandbox is not ready",
+            "Initialized=True PodCompleted",
+            "Ready=False PodCompleted",
+            "ContainersReady=False PodCompleted",
+            "PodScheduled=True",
+        ]
+    );
+}
+
+#[test]
+fn a_deleted_pod_stops_and_goes() {
+    let mut pod = plain();
+    live(&mut pod, Timing::default(), 100);
+    pod.metadata.deletion_timestamp = Some(Time(at(230)));
+    pod.metadata.deletion_grace_period_seconds = Some(30);
+    let slow = Timing { stop: Duration::from_secs(4), ..Timing::default() };
+    let (seen, next, gone) = live(&mut pod, slow, 200);
+    assert_eq!((seen, next, gone), (Vec::new(), Some(Duration::from_secs(4)), false));
+    let (seen, _, gone) = live(&mut pod, slow, 204);
+    assert_eq!((seen, gone), (vec!["Succeeded [Completed(0) restarts=0]".to_owned()], true));
+}
+
+#[test]
+fn init_containers_end_before_the_others_start_and_sidecars_go_on() {
+    let mut pod = pod(json!({
+        "initContainers": [{"name": "i", "image": "b"}, {"name": "s", "image": "b", "restartPolicy": "Always"}],
+        "containers": [{"name": "web", "image": "nginx"}],
+    }));
+    let (seen, ..) = live(&mut pod, Timing::default(), 100);
+    assert_eq!(seen, ["Pending [PodInitializing restarts=0]", "Running [Running restarts=0] Ready"]);
+    let init = pod.status.unwrap().init_container_statuses.unwrap();
+    assert!(containers::terminated(&init[0]).is_some_and(|end| end.exit_code == 0));
+    assert!(containers::started_at(&init[1]).is_some());
+}
+
+#[test]
+fn a_readiness_gate_must_be_open() {
+    let mut pod = pod(json!({"containers": [{"name": "web"}], "readinessGates": [{"conditionType": "x/y"}]}));
+    live(&mut pod, Timing::default(), 100);
+    assert!(conditions(&pod)[2].starts_with("Ready=False ReadinessGatesNotReady corresponding condition"));
+    assert_eq!(conditions(&pod)[3], "ContainersReady=True");
+}

@@ -1,0 +1,61 @@
+//! Which kinds the API server has: discovery, as the controllers need it that work on all of them.
+
+use std::fmt;
+
+use windlass::kube::{
+    Client, Discovery, Error,
+    discovery::{ApiResource, Scope},
+};
+
+/// A kind that objects can be listed and deleted of.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Resource {
+    pub(crate) api: ApiResource,
+    pub(crate) namespaced: bool,
+    pub(crate) watchable: bool,
+    /// Whether all objects of a namespace can be deleted with one request.
+    pub(crate) collective: bool,
+}
+
+impl Resource {
+    /// Whether an `apiVersion` and `kind` mean this kind, in whichever version.
+    pub(crate) fn is(&self, api_version: &str, kind: &str) -> bool {
+        let group = api_version.rsplit_once('/').map_or("", |(group, _)| group);
+        self.api.group == group && self.api.kind == kind
+    }
+
+    /// Events come and go by themselves, in great numbers, and own nothing.
+    pub(crate) fn is_event(&self) -> bool {
+        self.api.plural == "events" && matches!(self.api.group.as_str(), "" | "events.k8s.io")
+    }
+}
+
+impl fmt::Display for Resource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.api.plural)?;
+        if !self.api.group.is_empty() {
+            write!(f, ".{}", self.api.group)?;
+        }
+        Ok(())
+    }
+}
+
+/// All kinds whose objects can be listed and deleted, each in its preferred version, ordered by group and name.
+pub(crate) async fn discover(client: &Client) -> Result<Vec<Resource>, Error> {
+    let discovery = Discovery::new(client.clone()).run_aggregated().await?;
+    let mut found = Vec::new();
+    for group in discovery.groups_alphabetical() {
+        for (api, capabilities) in group.recommended_resources() {
+            if capabilities.supports_operation("list") && capabilities.supports_operation("delete") {
+                found.push(Resource {
+                    namespaced: capabilities.scope == Scope::Namespaced,
+                    watchable: capabilities.supports_operation("watch"),
+                    collective: capabilities.supports_operation("deletecollection"),
+                    api,
+                });
+            }
+        }
+    }
+    found.sort_by(|a, b| (&a.api.group, &a.api.plural).cmp(&(&b.api.group, &b.api.plural)));
+    Ok(found)
+}

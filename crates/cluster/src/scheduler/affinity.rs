@@ -1,0 +1,85 @@
+//! Node selectors and required node affinity. Pure.
+
+use windlass::k8s_openapi::api::core::v1::{Node, NodeSelectorRequirement, NodeSelectorTerm, PodSpec};
+
+use crate::selector;
+
+/// Whether the Pod's selector and its required affinity allow the node.
+pub(super) fn allows(spec: &PodSpec, node: &Node) -> bool {
+    if !selector::contains(spec.node_selector.as_ref(), node.metadata.labels.as_ref()) {
+        return false;
+    }
+    let affinity = spec.affinity.as_ref().and_then(|affinity| affinity.node_affinity.as_ref());
+    match affinity.and_then(|affinity| affinity.required_during_scheduling_ignored_during_execution.as_ref())
+    {
+        None => true,
+        Some(required) => required.node_selector_terms.iter().any(|term| matches(term, node)),
+    }
+}
+
+/// All requirements of a term must hold; a term without any matches nothing.
+fn matches(term: &NodeSelectorTerm, node: &Node) -> bool {
+    let label =
+        |key: &str| node.metadata.labels.as_ref().and_then(|labels| labels.get(key)).map(String::as_str);
+    let field = |key: &str| match key {
+        "metadata.name" => node.metadata.name.as_deref(),
+        _ => None,
+    };
+    let expressions = term.match_expressions.as_deref().unwrap_or_default();
+    let fields = term.match_fields.as_deref().unwrap_or_default();
+    !(expressions.is_empty() && fields.is_empty())
+        && expressions.iter().all(|requirement| holds(requirement, label(&requirement.key)))
+        && fields.iter().all(|requirement| holds(requirement, field(&requirement.key)))
+}
+
+fn holds(requirement: &NodeSelectorRequirement, value: Option<&str>) -> bool {
+    let values = requirement.values.as_deref().unwrap_or_default();
+    let listed = value.is_some_and(|value| values.iter().any(|candidate| candidate == value));
+    let bound = || -> Option<(i64, i64)> { Some((value?.parse().ok()?, values.first()?.parse().ok()?)) };
+    match requirement.operator.as_str() {
+        "In" => listed,
+        "NotIn" => !listed,
+        "Exists" => value.is_some(),
+        "DoesNotExist" => value.is_none(),
+        "Gt" => bound().is_some_and(|(value, bound)| value > bound),
+        "Lt" => bound().is_some_and(|(value, bound)| value < bound),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use windlass::serde_json::{Value, from_value, json};
+
+    use super::*;
+
+    fn node() -> Node {
+        from_value(json!({"metadata": {"name": "n1", "labels": {"zone": "a", "size": "4"}}})).unwrap()
+    }
+
+    fn requiring(term: Value) -> PodSpec {
+        from_value(json!({"containers": [], "affinity": {"nodeAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}}}))
+        .unwrap()
+    }
+
+    #[test]
+    fn required_affinity_decides() {
+        let label = |operator: &str, key: &str, values: Value| {
+            allows(
+                &requiring(
+                    json!({"matchExpressions": [{"key": key, "operator": operator, "values": values}]}),
+                ),
+                &node(),
+            )
+        };
+        assert!(label("In", "zone", json!(["a", "b"])));
+        assert!(!label("NotIn", "zone", json!(["a"])));
+        assert!(label("Gt", "size", json!(["3"])) && !label("Gt", "size", json!(["4"])));
+        assert!(label("Lt", "size", json!(["5"])));
+        assert!(label("Exists", "zone", json!([])) && label("DoesNotExist", "none", json!([])));
+        let named = json!({"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n1"]}]});
+        assert!(allows(&requiring(named), &node()));
+        assert!(!allows(&requiring(json!({})), &node()));
+    }
+}

@@ -8,6 +8,7 @@
 use std::{fmt, sync::Arc};
 
 pub mod cel;
+mod decode;
 mod defaults;
 mod field_error;
 pub(crate) mod json;

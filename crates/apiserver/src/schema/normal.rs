@@ -13,9 +13,9 @@ use super::{
     zero::zero_field,
 };
 
-const QUANTITY: &str = "io.k8s.apimachinery.pkg.api.resource.Quantity";
-const TIME: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Time";
-const MICRO_TIME: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime";
+pub(super) const QUANTITY: &str = "io.k8s.apimachinery.pkg.api.resource.Quantity";
+pub(super) const TIME: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Time";
+pub(super) const MICRO_TIME: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime";
 
 impl TypeRef {
     /// Brings a built-in object into its stored form. Unknown fields stay; see

@@ -5,7 +5,12 @@
 //! topology, the registry defaults, prunes and validates with it. Built-in and custom kinds are
 //! the same thing here.
 
-use std::{fmt, sync::Arc};
+use std::{
+    fmt,
+    sync::{Arc, OnceLock},
+};
+
+use serde_json::Value;
 
 pub mod cel;
 mod decode;
@@ -36,11 +41,12 @@ pub const KUBERNETES: &str = include_str!("schema/kubernetes.txt");
 pub struct TypeRef {
     types: Arc<Types>,
     id: NodeId,
+    zero: Arc<OnceLock<Value>>,
 }
 
 impl TypeRef {
     pub(crate) fn new(types: Arc<Types>, id: NodeId) -> Self {
-        Self { types, id }
+        Self { types, id, zero: Arc::default() }
     }
 
     pub(crate) fn node(&self) -> &Node {
@@ -64,6 +70,9 @@ impl TypeRef {
 
 impl fmt::Debug for TypeRef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TypeRef").field("id", &self.id).field("nodes", &self.types.len()).finish()
+        f.debug_struct("TypeRef")
+            .field("id", &self.id)
+            .field("nodes", &self.types.len())
+            .finish_non_exhaustive()
     }
 }

@@ -17,7 +17,7 @@ mod macros;
 mod rules;
 
 pub(crate) use convert::{plain, typed};
-pub(crate) use rules::{has_rules, violations};
+pub(crate) use rules::violations;
 
 /// The work one evaluation may do, counted in loop passes; the real server's limit per call.
 const COST_LIMIT: u64 = 1_000_000;

@@ -21,11 +21,18 @@ pub(crate) const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Objec
 #[derive(Debug)]
 pub(crate) struct Types {
     nodes: Vec<Node>,
+    has_rules: bool,
 }
 
 impl Types {
     pub(crate) fn new(nodes: Vec<Node>) -> Self {
-        Self { nodes }
+        let has_rules = nodes.iter().any(|node| !node.rules.is_empty());
+        Self { nodes, has_rules }
+    }
+
+    /// Whether any type has CEL rules, so that objects without rules are not walked for them.
+    pub(crate) fn has_rules(&self) -> bool {
+        self.has_rules
     }
 
     pub(crate) fn get(&self, id: NodeId) -> &Node {
@@ -205,6 +212,8 @@ pub(crate) struct Node {
     pub(crate) embedded_resource: bool,
     pub(crate) int_or_string: bool,
     pub(crate) rules: Vec<Rule>,
+    /// Whether Go holds this scalar by pointer, so that its zero value is told from its absence.
+    pub(crate) pointer: bool,
     /// What a CRD's author says about `metadata`, which the server's own type replaces.
     pub(crate) metadata_rules: Option<NodeId>,
     pub(crate) shape: Shape,

@@ -10,7 +10,7 @@ use super::{
     Additional, TypeRef,
     node::{Kind, Node, NodeId, Types},
     quantity,
-    zero::zero_field,
+    zero::{is_zero, zero_field},
 };
 
 pub(super) const QUANTITY: &str = "io.k8s.apimachinery.pkg.api.resource.Quantity";
@@ -65,7 +65,8 @@ fn struct_or_map(types: &Types, node: &Node, object: &mut Map<String, Value>) {
     }
 }
 
-/// Whether `omitempty` drops the field: an empty list or map in a field that may be absent.
+/// Whether `omitempty` drops the field: an empty list or map, or the zero value of a scalar that
+/// is no pointer, in a field that may be absent.
 fn is_empty(types: &Types, node: &Node, name: &str, value: &Value) -> bool {
     if node.required.iter().any(|required| required == name) {
         return false;
@@ -76,8 +77,15 @@ fn is_empty(types: &Types, node: &Node, name: &str, value: &Value) -> bool {
     match value {
         Value::Array(items) => items.is_empty() && child.kind == Some(Kind::Array),
         Value::Object(object) => object.is_empty() && matches!(child.additional, Additional::Schema(_)),
-        _ => false,
+        Value::Null => false,
+        scalar => !child.pointer && is_plain_scalar(child) && is_zero(scalar),
     }
+}
+
+/// A scalar that Go omits when it is zero; those it always writes have the zero as default.
+fn is_plain_scalar(node: &Node) -> bool {
+    let scalar = matches!(node.kind, Some(Kind::String | Kind::Integer | Kind::Number | Kind::Boolean));
+    scalar && node.name.is_none() && !node.default.as_ref().is_some_and(is_zero)
 }
 
 /// A null among the items of a list or map is the zero value of their type.
@@ -115,5 +123,68 @@ fn scalar(node: &Node, at: &mut Value) {
             *at = Value::String(time.strftime(format).to_string());
         }
         _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::schema::KUBERNETES;
+
+    fn normal(definition: &str, mut object: Value) -> Value {
+        let resolve = |name: &str| {
+            let line = KUBERNETES.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))?;
+            serde_json::from_str(line).ok()
+        };
+        TypeRef::named(definition, &resolve).expect("the definition must load").normalize(&mut object);
+        object
+    }
+
+    #[test]
+    fn structs_appear_and_what_go_omits_disappears() {
+        let pod = json!({"metadata": {"name": "p", "labels": {}}, "spec": {
+            "hostNetwork": false,
+            "automountServiceAccountToken": false,
+            "nodeName": "",
+            "volumes": [],
+            "containers": [{"name": "c", "image": "", "tty": false, "ports": [{"containerPort": 80, "hostPort": 0}],
+                "resources": {"limits": {"cpu": "0.5", "memory": 1024}}}],
+        }});
+        assert_eq!(
+            normal("io.k8s.api.core.v1.Pod", pod),
+            json!({"metadata": {"name": "p"}, "status": {}, "spec": {
+                "automountServiceAccountToken": false,
+                "containers": [{"name": "c", "ports": [{"containerPort": 80}],
+                    "resources": {"limits": {"cpu": "500m", "memory": "1024"}}}],
+            }})
+        );
+    }
+
+    #[test]
+    fn pointers_keep_their_zero() {
+        let spec = json!({"spec": {"replicas": 0, "paused": false, "minReadySeconds": 0}});
+        let deployment = normal("io.k8s.api.apps.v1.Deployment", spec);
+        assert_eq!(deployment["spec"]["replicas"], 0);
+        assert_eq!(deployment["spec"].get("paused"), None);
+        assert_eq!(deployment["spec"].get("minReadySeconds"), None);
+    }
+
+    #[test]
+    fn normal_objects_stay_as_they_are() {
+        let once = normal("io.k8s.api.apps.v1.Deployment", json!({"spec": {"template": {"spec": {}}}}));
+        assert_eq!(normal("io.k8s.api.apps.v1.Deployment", once.clone()), once);
+    }
+
+    #[test]
+    fn times_are_in_seconds_and_utc() {
+        let lease = json!({
+            "metadata": {"creationTimestamp": "2026-01-01T02:00:00.5+02:00"},
+            "spec": {"renewTime": "2026-01-01T00:00:00Z"},
+        });
+        let lease = normal("io.k8s.api.coordination.v1.Lease", lease);
+        assert_eq!(lease["metadata"]["creationTimestamp"], "2026-01-01T00:00:00Z");
+        assert_eq!(lease["spec"]["renewTime"], "2026-01-01T00:00:00.000000Z");
     }
 }

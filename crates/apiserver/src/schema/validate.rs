@@ -54,7 +54,7 @@ impl TypeRef {
             errors.extend(lists::duplicates(self.types(), self.id(), new));
         }
         if blocks_rules(&errors) {
-            if cel::has_rules(self) {
+            if self.types().has_rules() {
                 let why = "some validation rules were not checked because the object was invalid; correct the \
                            existing errors to complete validation";
                 errors.push(FieldError::invalid("", &Value::Null, why));

@@ -18,7 +18,12 @@ const MAX_DEPTH: usize = 64;
 impl TypeRef {
     /// The zero object of a built-in kind. A custom kind's is `{}`: call this only for the former.
     pub fn zero(&self) -> Value {
-        zero_struct(self.types(), self.id(), 0)
+        self.zero_ref().clone()
+    }
+
+    /// [`Self::zero`], made once and shared by all clones of this type.
+    pub fn zero_ref(&self) -> &Value {
+        self.zero.get_or_init(|| zero_struct(self.types(), self.id(), 0))
     }
 }
 
@@ -57,7 +62,7 @@ pub(super) fn zero_field(
     }
 }
 
-fn is_zero(value: &Value) -> bool {
+pub(super) fn is_zero(value: &Value) -> bool {
     match value {
         Value::String(text) => text.is_empty(),
         Value::Number(number) => number.as_f64() == Some(0.0),

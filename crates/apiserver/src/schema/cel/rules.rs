@@ -1,6 +1,6 @@
 //! `x-kubernetes-validations`: rules that a schema sets for its values.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::sync::Arc;
 
 use kube_cel::cel::{Value, objects::OptionalValue};
 use serde_json::Value as Json;
@@ -18,30 +18,11 @@ const MAX_MESSAGE_SIZE: usize = 5 * 1024;
 /// run only where there is an old value, and values that did not change break no rule.
 pub(crate) fn violations(ty: &TypeRef, new: &Json, old: Option<&Json>) -> Vec<FieldError> {
     let mut walk = Walk { types: ty.types(), errors: Vec::new(), exhausted: false };
-    if has_rules(ty) {
+    if ty.types().has_rules() {
         let unchanged = old == Some(new);
         walk.value(ty.id(), new, old, "", At { root: true, unchanged });
     }
     walk.errors
-}
-
-/// Whether any rule can apply, so that objects without rules are not walked at all.
-pub(crate) fn has_rules(ty: &TypeRef) -> bool {
-    rules_below(ty.types(), ty.id(), &mut BTreeSet::new())
-}
-
-fn rules_below(types: &Types, id: NodeId, seen: &mut BTreeSet<NodeId>) -> bool {
-    if !seen.insert(id) {
-        return false;
-    }
-    let node = types.get(id);
-    let additional = match node.additional {
-        Additional::Schema(id) => Some(id),
-        _ => None,
-    };
-    let children = node.properties.values().copied().chain(node.items).chain(additional);
-    let children: Vec<NodeId> = children.chain(node.all_of.iter().copied()).collect();
-    !node.rules.is_empty() || children.into_iter().any(|child| rules_below(types, child, seen))
 }
 
 /// What is known about the place of a value.

@@ -60,7 +60,7 @@ pub struct Cluster {
     stop: CancellationToken,
     controllers: Option<JoinHandle<Result<(), RunError>>>,
     listeners: Vec<JoinHandle<()>>,
-    authority: Option<Authority>,
+    authority: Authority,
 }
 
 impl std::fmt::Debug for Cluster {
@@ -99,13 +99,15 @@ impl Cluster {
         let registry = Registry::new(Arc::new(Store::default()), environment)
             .map_err(|error| Error::ApiServer(error.to_string()))?;
         let server = ApiServer::new(Arc::new(registry));
+        let authority = Authority::new(start).map_err(Error::Certificates)?;
         let stop = CancellationToken::new();
-        let controllers = builder.controllers.map(|controllers| {
+        let controllers = builder.controllers.map(|mut controllers| {
+            controllers.root_ca.get_or_insert_with(|| authority.certificate());
             let manager = Identity::new("system:kube-controller-manager", [MASTERS.to_owned()]);
             let client = Client::new(server.as_user(manager), "default");
             tokio::spawn(controllers.run(client, clock, stop.clone()))
         });
-        Ok(Self { server, clock, stop, controllers, listeners: Vec::new(), authority: None })
+        Ok(Self { server, clock, stop, controllers, listeners: Vec::new(), authority })
     }
 
     /// A client with which everything is allowed. No socket is involved.
@@ -140,11 +142,7 @@ impl Cluster {
 
     /// Opens a TLS socket, and makes a kubeconfig for it. Port 0 takes any free port.
     pub async fn listen(&mut self, address: SocketAddr) -> Result<Listening, Error> {
-        let authority = match self.authority.take() {
-            Some(authority) => authority,
-            None => Authority::new(self.clock.now()).map_err(Error::Certificates)?,
-        };
-        let authority = self.authority.insert(authority);
+        let authority = &self.authority;
         let listener = Listener::bind(address, authority).await.map_err(Error::Listen)?;
         let user = Identity::admin();
         let credentials = authority.client(&user.name, &[MASTERS]).map_err(Error::Certificates)?;

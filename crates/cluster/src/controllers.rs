@@ -8,7 +8,8 @@ use tokio_util::sync::CancellationToken;
 use windlass::{Clock, Operator, RunError, kube::Client};
 
 use crate::{
-    deployment, garbage,
+    deployment, endpoint_slice, garbage,
+    namespace::{self, defaults},
     node::{self, Nodes, Timing},
     replica_set, scheduler,
 };
@@ -20,6 +21,12 @@ pub struct Controllers {
     pub workloads: bool,
     /// The garbage collector.
     pub garbage: bool,
+    /// The deletion of namespaces with all that is in them, and their ServiceAccounts.
+    pub namespaces: bool,
+    /// The EndpointSlices of Services.
+    pub endpoints: bool,
+    /// The CA certificate (PEM) that is published in every namespace; none with `None`.
+    pub root_ca: Option<String>,
     /// The scheduler.
     pub scheduler: bool,
     /// How many simulated nodes there are.
@@ -37,6 +44,9 @@ impl Default for Controllers {
         Self {
             workloads: true,
             garbage: true,
+            namespaces: true,
+            endpoints: true,
+            root_ca: None,
             scheduler: true,
             nodes: 1,
             max_pods: 10_000,
@@ -82,6 +92,15 @@ impl Controllers {
         let mut operator = Operator::new("kube-controller-manager").clock(clock);
         if self.workloads {
             operator = operator.controller(replica_set::controller()).controller(deployment::controller());
+        }
+        if self.namespaces {
+            operator = operator.controller(namespace::controller()).controller(defaults::accounts());
+        }
+        if let Some(authority) = &self.root_ca {
+            operator = operator.controller(defaults::certificates(authority.clone()));
+        }
+        if self.endpoints {
+            operator = operator.controller(endpoint_slice::controller());
         }
         if self.scheduler {
             operator = operator.controller(scheduler::controller());

@@ -1,0 +1,100 @@
+//! EndpointSlices: the addresses behind each Service.
+//!
+//! Enters: a Service with a selector and the Pods that it selects. Leaves: its slices, written only where they
+//! differ. Which endpoints there are and how they are cut into slices is decided in [`build`], without a request.
+
+use std::sync::Arc;
+
+use windlass::{
+    Action, Context, Controller, ObjectKey, Reader, Reconciler,
+    k8s_openapi::api::{
+        core::v1::{Pod, Service},
+        discovery::v1::EndpointSlice,
+    },
+};
+
+use crate::{pods, selector};
+
+mod build;
+
+/// Pods and Services by namespace and one label: a Service is found by the labels of a Pod, and the other way
+/// round, without looking at all of them.
+const BY_LABEL: &str = "endpointslice-label";
+
+/// The controller, ready for an operator.
+pub(crate) fn controller() -> Controller<Slices> {
+    Controller::new(Slices)
+        .name("endpointslice-controller")
+        .owns::<EndpointSlice>()
+        .watches::<Pod, _>(services)
+        .index::<Pod>(BY_LABEL, |pod| {
+            let labels = pod.metadata.labels.iter().flatten();
+            labels.map(|(key, value)| place(pod.metadata.namespace.as_deref(), key, value)).collect()
+        })
+        .index::<Service>(BY_LABEL, |service| first_label(service).into_iter().collect())
+        .concurrency(4)
+}
+
+fn place(namespace: Option<&str>, key: &str, value: &str) -> String {
+    format!("{}/{key}={value}", namespace.unwrap_or_default())
+}
+
+fn first_label(service: &Service) -> Option<String> {
+    let (key, value) = service.spec.as_ref()?.selector.as_ref()?.first_key_value()?;
+    Some(place(service.metadata.namespace.as_deref(), key, value))
+}
+
+/// The Services that select a Pod.
+fn services(pod: &Pod, cache: &Reader) -> Vec<ObjectKey> {
+    let namespace = pod.metadata.namespace.as_deref();
+    let mut found = Vec::new();
+    for (key, value) in pod.metadata.labels.iter().flatten() {
+        let services = cache.indexed::<Service>(BY_LABEL, &place(namespace, key, value)).unwrap_or_default();
+        let selecting = services.iter().filter(|service| {
+            let wanted = service.spec.as_ref().and_then(|spec| spec.selector.as_ref());
+            selector::contains(wanted, pod.metadata.labels.as_ref())
+        });
+        found.extend(selecting.map(|service| ObjectKey::of(&**service)));
+    }
+    found
+}
+
+/// Keeps the slices of Services.
+pub(crate) struct Slices;
+
+impl Reconciler for Slices {
+    type Resource = Service;
+    type Error = windlass::Error;
+
+    async fn reconcile(&self, service: Arc<Service>, ctx: &Context<Service>) -> windlass::Result<Action> {
+        let Some(place) = first_label(&service).filter(|_| !pods::is_terminating(&service.metadata)) else {
+            // Without a selector the slices are somebody else's.
+            return Ok(Action::await_change());
+        };
+        let external =
+            service.spec.as_ref().is_some_and(|spec| spec.type_.as_deref() == Some("ExternalName"));
+        let wanted = service.spec.as_ref().and_then(|spec| spec.selector.as_ref());
+        let mut selected = if external { Vec::new() } else { ctx.indexed::<Pod>(BY_LABEL, &place)? };
+        selected.retain(|pod| selector::contains(wanted, pod.metadata.labels.as_ref()));
+        let existing = ctx.owned::<EndpointSlice>()?;
+        let plan = build::plan(&service, &selected, &existing);
+        crate::retry_conflicts(carry_out(plan, ctx).await.map(|()| Action::await_change()))
+    }
+}
+
+async fn carry_out(plan: build::Plan, ctx: &Context<Service>) -> windlass::Result<()> {
+    for (old, new) in plan.update {
+        ctx.modify(&*old, |slice| *slice = new).await?;
+    }
+    for slice in plan.create {
+        match ctx.create_child(slice).await {
+            // The namespace went in between.
+            Err(error) if error.status().is_some_and(|status| matches!(status.code, 403 | 404)) => {}
+            created => drop(created?),
+        }
+    }
+    for slice in plan.delete {
+        ctx.delete(&*slice).await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,51 @@
+//! Services and what is behind them.
+
+use serde_json::json;
+use windlass::{
+    k8s_openapi::api::{apps::v1::Deployment, core::v1::Service, discovery::v1::EndpointSlice},
+    kube::{Client, api::ListParams},
+};
+use windlass_cluster::Cluster;
+
+use crate::support::{api, create, decode, deployment, merge, wait_complete};
+
+async fn ready_addresses(client: &Client, service: &str) -> Vec<String> {
+    let params = ListParams::default().labels(&format!("kubernetes.io/service-name={service}"));
+    let slices = api::<EndpointSlice>(client).list(&params).await.unwrap().items;
+    let endpoints = slices.iter().flat_map(|slice| slice.endpoints.iter().flatten());
+    let ready = endpoints.filter(|one| one.conditions.as_ref().is_some_and(|all| all.ready == Some(true)));
+    ready.flat_map(|endpoint| endpoint.addresses.clone()).collect()
+}
+
+async fn wait_addresses(client: &Client, service: &str, count: usize) -> Vec<String> {
+    let mut found = Vec::new();
+    for _ in 0..1000 {
+        found = ready_addresses(client, service).await;
+        if found.len() == count {
+            return found;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    panic!("{service} has {found:?} instead of {count} addresses");
+}
+
+#[tokio::test]
+async fn a_service_follows_the_pods_that_it_selects() {
+    let cluster = Cluster::start().await.unwrap();
+    let client = cluster.client();
+    let service: Service = decode(json!({
+        "metadata": {"name": "web"},
+        "spec": {"selector": {"app": "web"}, "ports": [{"port": 80, "targetPort": 8080}]},
+    }));
+    create(&client, &service).await;
+    create(&client, &deployment("web", 3)).await;
+    create(&client, &deployment("other", 1)).await;
+    wait_complete(&client, "web").await;
+    let addresses = wait_addresses(&client, "web", 3).await;
+    assert!(addresses.iter().all(|address| address.starts_with("10.244.")));
+    merge::<Deployment>(&client, "web", json!({"spec": {"replicas": 1}})).await;
+    wait_addresses(&client, "web", 1).await;
+    merge::<Service>(&client, "web", json!({"spec": {"selector": {"app": "other"}}})).await;
+    let other = wait_addresses(&client, "web", 1).await;
+    assert!(!other.is_empty());
+}

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use crate::schema::{KUBERNETES, TypeRef};
 
+mod hostile;
 mod properties;
 mod recorded;
 

@@ -29,7 +29,7 @@ mod watching;
 pub use reader::Reader;
 pub use store::Change;
 pub(crate) use store::IndexFn;
-use store::Objects;
+use store::{Objects, Written};
 
 /// Which objects of a kind are watched.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -53,6 +53,8 @@ pub(crate) struct Store<K> {
     objects: RwLock<Objects<K>>,
     subscribers: RwLock<Vec<Subscriber<K>>>,
     health: watch::Sender<Health>,
+    /// Whether a selector keeps objects out.
+    partial: bool,
 }
 
 /// The state of a watch.
@@ -79,12 +81,18 @@ impl Health {
 }
 
 impl<K: Object> Store<K> {
-    fn new(field_manager: Arc<str>) -> Self {
+    fn new(field_manager: Arc<str>, partial: bool) -> Self {
         Self {
             objects: RwLock::new(Objects::new(field_manager)),
             subscribers: RwLock::default(),
             health: watch::Sender::default(),
+            partial,
         }
+    }
+
+    /// Whether an object that is not here may exist all the same, because a selector keeps it out.
+    pub(crate) fn is_partial(&self) -> bool {
+        self.partial
     }
 
     pub(crate) fn get(&self, key: &ObjectKey) -> Option<Arc<K>> {
@@ -118,16 +126,15 @@ impl<K: Object> Store<K> {
 
     /// Enters what an own write returned, and returns the newest known copy.
     pub(crate) fn written(&self, object: K, origin: Option<&Origin>) -> Arc<K> {
-        let key = ObjectKey::of(&object);
-        let mut stripped = object.clone();
-        stripped.meta_mut().managed_fields = None;
-        let change = self.write().written(object);
-        if let Some(change) = change {
-            self.notify(&change, origin);
+        let written = self.write().written(object);
+        match written {
+            Written::News(change) => {
+                self.notify(&change, origin);
+                change.new.expect("a written object must be there")
+            }
+            Written::Known(newest) => newest,
+            Written::Gone(object) => Arc::new(object),
         }
-        self.get(&key)
-            .filter(|cached| crate::object::version(&**cached) >= crate::object::version(&stripped))
-            .unwrap_or_else(|| Arc::new(stripped))
     }
 
     /// Enters that an own request removed the object.
@@ -211,7 +218,8 @@ impl Caches {
         if let Some(store) = self.stores.get(&key).and_then(|any| any.clone().downcast().ok()) {
             return store;
         }
-        let store = Arc::new(Store::<K>::new(self.field_manager.clone()));
+        let partial = scope.labels.is_some() || scope.fields.is_some();
+        let store = Arc::new(Store::<K>::new(self.field_manager.clone(), partial));
         self.stores.insert(key, store.clone());
         self.watches.push(Arc::new(TypedWatch {
             kind: Kind::of::<K>(),

@@ -205,6 +205,13 @@ impl<R: Object> Context<R> {
         Ok(Owner { kind: Kind::of::<R>(), key: self.key.clone(), reference })
     }
 
+    /// The reconciled object as it is now, own writes of this run included.
+    fn newest(&self, operation: &'static str) -> Result<Arc<R>> {
+        let object = self.object(operation)?;
+        let cached = self.shared.reader.store::<R>()?.get(&self.key);
+        Ok(cached.filter(|cached| uid(&**cached) == uid(&**object)).unwrap_or_else(|| object.clone()))
+    }
+
     fn object(&self, operation: &'static str) -> Result<&Arc<R>> {
         self.object.as_ref().ok_or_else(|| Error::NoObject { operation, key: self.key.clone() })
     }

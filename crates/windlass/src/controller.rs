@@ -23,7 +23,7 @@ mod setup;
 
 pub use run::PAUSED;
 pub(crate) use run::{Prepared, Runnable, Start};
-use setup::{Setup, Source};
+use setup::{Role, Setup, Source};
 
 /// Which objects of a kind a controller watches, and which updates of them count.
 #[derive(Clone, Debug)]
@@ -149,7 +149,7 @@ impl<C: Reconciler> Controller<C> {
         self.sources.push(Box::new(move |setup: &mut Setup<'_, C::Resource>| {
             let store = setup.store::<K>(&watch);
             setup.owned(store.clone());
-            setup.subscribe(store, watch.filter, |child: &K, _: &Reader| {
+            setup.subscribe(store, Role::Secondary, watch.filter, |child: &K, _: &Reader| {
                 owner::controller_key::<C::Resource>(child.meta()).into_iter().collect()
             });
         }));
@@ -176,7 +176,7 @@ impl<C: Reconciler> Controller<C> {
         self.access.push(Access::Reads(Kind::of::<K>()));
         self.sources.push(Box::new(move |setup: &mut Setup<'_, C::Resource>| {
             let store = setup.store::<K>(&watch);
-            setup.subscribe(store, watch.filter, map);
+            setup.subscribe(store, Role::Secondary, watch.filter, map);
         }));
         self
     }

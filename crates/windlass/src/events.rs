@@ -280,3 +280,56 @@ fn describe(object: &ObjectReference) -> String {
         .map(|part| part.as_deref().unwrap_or_default())
         .join("/")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(name: &str, event: Event) -> Record {
+        let regarding = ObjectReference { name: Some(name.into()), ..ObjectReference::default() };
+        Record { controller: "c".into(), regarding, event }
+    }
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    #[test]
+    fn a_repeated_event_is_counted_and_a_late_one_starts_anew() {
+        let mut log = Log::default();
+        let failed = || record("a", Event::warning("Failed", "no"));
+        let Step::Create(event) = log.decide(at(0), "i", failed()) else { panic!("the first is created") };
+        assert_eq!((event.type_.as_deref(), event.reason.as_deref()), (Some("Warning"), Some("Failed")));
+        assert!(matches!(log.decide(at(1), "i", failed()), Step::Count { count: 2, .. }));
+        let other = record("a", Event::warning("Failed", "for another reason"));
+        assert!(matches!(log.decide(at(1), "i", other), Step::Create(_)));
+        assert!(matches!(log.decide(at(1000), "i", failed()), Step::Create(_)));
+    }
+
+    #[test]
+    fn an_object_that_makes_too_many_events_is_throttled_alone() {
+        let mut log = Log::default();
+        let step = |log: &mut Log, now, name: &str, note: u32| {
+            log.decide(at(now), "i", record(name, Event::normal("Did", note.to_string())))
+        };
+        let sent = (0..100).filter(|note| !matches!(step(&mut log, 0, "a", *note), Step::Drop)).count();
+        assert_eq!(sent, 25);
+        assert!(matches!(step(&mut log, 0, "b", 1), Step::Create(_)));
+        assert!(matches!(step(&mut log, 301, "a", 101), Step::Create(_)));
+        assert!(matches!(step(&mut log, 301, "a", 102), Step::Drop));
+    }
+
+    #[test]
+    fn long_notes_are_cut_and_names_differ() {
+        let mut log = Log::default();
+        let long = "ü".repeat(2000);
+        let create =
+            |log: &mut Log, note: &str| match log.decide(at(0), "i", record("a", Event::normal("R", note))) {
+                Step::Create(event) => event,
+                other => panic!("{other:?}"),
+            };
+        let (one, two) = (create(&mut log, &long), create(&mut log, "short"));
+        assert!(one.note.unwrap().len() <= LONGEST_NOTE);
+        assert_ne!(one.metadata.name, two.metadata.name);
+    }
+}

@@ -119,6 +119,11 @@ impl Elector {
         Self { config, leases, clock, observed: Observed::default(), held: None }
     }
 
+    /// The name of the lease.
+    pub(crate) fn lease(&self) -> &str {
+        &self.config.lease
+    }
+
     /// Waits until the lease is ours.
     pub(crate) async fn acquire(&mut self) {
         loop {

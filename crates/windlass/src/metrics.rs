@@ -21,7 +21,10 @@ use prometheus_client::{
 use crate::{cache::Watched, object::ObjectKey, queue::Queue};
 
 mod caches;
+mod client;
 mod queues;
+
+pub use client::{ClientLayer, CountRequests};
 
 use caches::CacheGauges;
 use queues::QueueGauges;
@@ -51,6 +54,11 @@ struct ResultLabels {
 struct QueueLabels {
     name: Arc<str>,
     controller: Arc<str>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct NameLabels {
+    name: String,
 }
 
 /// How a run ended, as the metrics count it.
@@ -155,6 +163,8 @@ pub struct Metrics {
     registry: Arc<Mutex<Registry>>,
     families: Families,
     queues: QueueGauges,
+    client: ClientLayer,
+    leading: Family<NameLabels, Gauge>,
 }
 
 impl fmt::Debug for Metrics {
@@ -169,7 +179,12 @@ impl Default for Metrics {
         let families = Families::register(&mut registry);
         let queues = QueueGauges::default();
         registry.register_collector(Box::new(queues.clone()));
-        Self { registry: Arc::new(Mutex::new(registry)), families, queues }
+        let (client, leading) = (ClientLayer::default(), Family::default());
+        let requests = "Number of HTTP requests, partitioned by status code, method, and host";
+        registry.register("rest_client_requests", requests, client.requests.clone());
+        let holder = "Whether this replica holds the lease";
+        registry.register("leader_election_master_status", holder, Family::clone(&leading));
+        Self { registry: Arc::new(Mutex::new(registry)), families, queues, client, leading }
     }
 }
 
@@ -177,6 +192,16 @@ impl Metrics {
     /// Adds a metric of your own. A counter's name is given without `_total`.
     pub fn register(&self, name: &str, help: &str, metric: impl Metric) {
         self.lock().register(name, help, metric);
+    }
+
+    /// Counts the requests of a client in these metrics.
+    pub fn client_layer(&self) -> ClientLayer {
+        self.client.clone()
+    }
+
+    /// Notes whether this replica holds the lease.
+    pub(crate) fn leading(&self, lease: &str, leads: bool) {
+        self.leading.get_or_create(&NameLabels { name: lease.to_owned() }).set(i64::from(leads));
     }
 
     /// All metrics in the OpenMetrics text format.

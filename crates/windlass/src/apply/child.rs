@@ -84,7 +84,10 @@ async fn apply_one<K: Object>(
     key: &ObjectKey,
     mut body: Value,
 ) -> Result<(Arc<K>, bool)> {
-    let live = store.get_with_fields(key);
+    let live = match store.get_with_fields(key) {
+        None if store.is_partial() => fetch::<K>(shared, key).await?,
+        cached => cached,
+    };
     if let Some((live, fields)) = &live {
         if !owner::is_controlled_by(live.meta(), &owner.reference.uid) {
             return Err(name_conflict::<K>(key, owner));
@@ -111,6 +114,18 @@ async fn apply_one<K: Object>(
         Err(error) if !existed && error.is_conflict() => Err(foreign::<K>(shared, key, owner, error).await),
         Err(error) => Err(error),
     }
+}
+
+/// Reads a child that a cache with a selector may not hold.
+async fn fetch<K: Object>(
+    shared: &Shared,
+    key: &ObjectKey,
+) -> Result<Option<(Arc<K>, Option<Arc<FieldSet>>)>> {
+    let live = request::get::<K>(&shared.client, key).await?;
+    Ok(live.map(|mut live| {
+        let fields = FieldSet::take(live.meta_mut(), &shared.field_manager).map(Arc::new);
+        (Arc::new(live), fields)
+    }))
 }
 
 /// A conflict on an object that the cache did not know: someone else has just made it.

@@ -32,22 +32,14 @@ const UNOWNED_METADATA: [&str; 9] = [
 /// Whether `live` holds `intent`, and `owned` is exactly the set of fields that the intent has.
 pub(crate) fn holds(intent: &Value, live: &Value, owned: &FieldSet) -> bool {
     let (Value::Object(intent), Value::Object(live)) = (intent, live) else { return false };
-    let nothing = FieldSet::default();
-    let body = without(intent, &["apiVersion", "kind", "metadata"]);
-    let metadata = intent.get("metadata").and_then(Value::as_object).cloned().unwrap_or_default();
-    let metadata = without(&metadata, &UNOWNED_METADATA);
-    let owned_metadata = owned.field("metadata").unwrap_or(&nothing);
-    fields_held(&body, live, owned, &["metadata"])
+    let (nothing, empty) = (FieldSet::default(), Map::new());
+    fields_held(intent, live, owned, &["apiVersion", "kind", "metadata"])
         && fields_held(
-            &metadata,
-            live.get("metadata").and_then(Value::as_object).unwrap_or(&Map::new()),
-            owned_metadata,
-            &[],
+            intent.get("metadata").and_then(Value::as_object).unwrap_or(&empty),
+            live.get("metadata").and_then(Value::as_object).unwrap_or(&empty),
+            owned.field("metadata").unwrap_or(&nothing),
+            &UNOWNED_METADATA,
         )
-}
-
-fn without(map: &Map<String, Value>, names: &[&str]) -> Map<String, Value> {
-    map.iter().filter(|(k, _)| !names.contains(&k.as_str())).map(|(k, v)| (k.clone(), v.clone())).collect()
 }
 
 /// Compares the fields of an object both ways: what is wanted is there and ours, what is ours is wanted.
@@ -57,11 +49,13 @@ fn fields_held(
     owned: &FieldSet,
     skip: &[&str],
 ) -> bool {
-    let wanted = intent.iter().all(|(name, value)| match owned.field(name) {
+    let compared = |(name, value): (&String, &Value)| match owned.field(name) {
         Some(below) => held(name, value, live.get(name), below),
         None => is_empty_container(value) && value_held(name, value, live.get(name)),
-    });
-    wanted && owned.fields().all(|name| skip.contains(&name) || intent.contains_key(name))
+    };
+    let skipped = |name: &str| skip.contains(&name);
+    intent.iter().filter(|(name, _)| !skipped(name)).all(compared)
+        && owned.fields().all(|name| skipped(name) || intent.contains_key(name))
 }
 
 fn held(name: &str, intent: &Value, live: Option<&Value>, owned: &FieldSet) -> bool {

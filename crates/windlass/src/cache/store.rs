@@ -44,6 +44,17 @@ pub(crate) struct Entry<K> {
     unconfirmed: bool,
 }
 
+/// What became of an object that an own write returned.
+#[derive(Debug)]
+pub(crate) enum Written<K> {
+    /// It is the newest copy now.
+    News(Change<K>),
+    /// A copy at least as new was known.
+    Known(Arc<K>),
+    /// The watch has shown since that the object is gone.
+    Gone(K),
+}
+
 /// Derives index values from an object.
 pub(crate) type IndexFn<K> = Arc<dyn Fn(&K) -> Vec<String> + Send + Sync>;
 
@@ -193,17 +204,22 @@ impl<K: Object> Objects<K> {
     }
 
     /// An own write returned `object`.
-    pub(crate) fn written(&mut self, object: K) -> Option<Change<K>> {
-        // The watch has passed this version: what it delivered is at least as new, even if that was a deletion.
-        if version(&object) <= self.watched {
-            return None;
-        }
+    pub(crate) fn written(&mut self, mut object: K) -> Written<K> {
         let key = ObjectKey::of(&object);
-        let change = self.put(object, false)?;
-        if let Some(entry) = self.entries.get_mut(&key) {
-            entry.unconfirmed = true;
+        let at = version(&object);
+        if let Some(entry) = self.entries.get(&key).filter(|entry| entry.version >= at) {
+            return Written::Known(entry.object.clone());
         }
-        Some(change)
+        // The watch has passed this version: what it delivered is at least as new, even if that was a deletion.
+        if at > self.watched && !self.tombstones.contains_key(uid(&object)) {
+            let change = self.replace(object, false);
+            if let Some(entry) = self.entries.get_mut(&key) {
+                entry.unconfirmed = true;
+            }
+            return Written::News(change);
+        }
+        object.meta_mut().managed_fields = None;
+        Written::Gone(object)
     }
 
     /// An own request removed the object with this uid.
@@ -223,13 +239,12 @@ impl<K: Object> Objects<K> {
         self.remove(key)
     }
 
-    fn put(&mut self, mut object: K, initial: bool) -> Option<Change<K>> {
+    fn put(&mut self, object: K, initial: bool) -> Option<Change<K>> {
         if self.tombstones.contains_key(uid(&object)) {
             return None;
         }
-        let key = ObjectKey::of(&object);
         let version = version(&object);
-        if let Some(entry) = self.entries.get_mut(&key)
+        if let Some(entry) = self.entries.get_mut(&ObjectKey::of(&object))
             && version != 0
             && version <= entry.version
         {
@@ -238,13 +253,18 @@ impl<K: Object> Objects<K> {
             }
             return None;
         }
+        Some(self.replace(object, initial))
+    }
+
+    fn replace(&mut self, mut object: K, initial: bool) -> Change<K> {
+        let (key, version) = (ObjectKey::of(&object), version(&object));
         let fields = self.intern(FieldSet::take(object.meta_mut(), &self.field_manager));
         let object = Arc::new(object);
         let old = self.unlink(&key);
         self.link(&key, &object);
         self.entries
             .insert(key.clone(), Entry { object: object.clone(), fields, version, unconfirmed: false });
-        Some(Change { key, old, new: Some(object), initial })
+        Change { key, old, new: Some(object), initial }
     }
 
     fn remove(&mut self, key: &ObjectKey) -> Option<Change<K>> {

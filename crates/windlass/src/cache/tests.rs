@@ -33,7 +33,7 @@ fn held(objects: &Objects<ConfigMap>, name: &str) -> Option<(String, u64)> {
 #[test]
 fn an_own_write_is_there_before_the_watch_delivers_it_and_is_news_only_once() {
     let mut objects = objects();
-    assert!(objects.written(map("a", "x", 5)).is_some());
+    assert!(matches!(objects.written(map("a", "x", 5)), Written::News(_)));
     assert_eq!(held(&objects, "a"), Some(("x".into(), 5)));
     assert!(objects.watch_applied(map("a", "x", 5)).is_none(), "known already");
     assert!(objects.watch_applied(map("a", "x", 6)).is_some());
@@ -53,7 +53,10 @@ fn an_own_write_that_the_watch_has_passed_is_not_put_back() {
     let mut objects = objects();
     objects.watch_applied(map("a", "x", 5));
     objects.watch_deleted(&map("a", "x", 6));
-    assert!(objects.written(map("a", "x", 5)).is_none(), "its answer came after its deletion");
+    assert!(
+        matches!(objects.written(map("a", "x", 5)), Written::Gone(_)),
+        "its answer came after its deletion"
+    );
     assert_eq!(held(&objects, "a"), None);
 }
 

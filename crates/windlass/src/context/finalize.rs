@@ -49,7 +49,7 @@ impl<R: Object> Context<R> {
         Fut: Future<Output = Result<(), E>>,
         E: From<Error>,
     {
-        let object = self.object("finalize")?.clone();
+        let object = self.newest("finalize")?;
         let meta = object.meta();
         let guarded = meta.finalizers.iter().flatten().any(|name| name == finalizer);
         match (meta.deletion_timestamp.is_some(), guarded) {
@@ -72,7 +72,7 @@ impl<R: Object> Context<R> {
 
     /// Removes a finalizer from the reconciled object.
     pub async fn release(&self, finalizer: &str) -> Result<()> {
-        let object = self.object("release")?.clone();
+        let object = self.newest("release")?;
         let released = self
             .modify(&*object, |object| {
                 object.meta_mut().finalizers.get_or_insert_default().retain(|name| name != finalizer);

@@ -9,7 +9,7 @@ use tokio::{task::JoinSet, time::Instant};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
-use super::{Controller, Setup};
+use super::{Controller, Role, Setup};
 use crate::{
     cache::{Caches, Reader, Store},
     clock::Clock,
@@ -86,7 +86,9 @@ impl<C: Reconciler> Runnable for Controller<C> {
             resource: std::marker::PhantomData::<C::Resource>,
         };
         let store = setup.store(&self.primary);
-        setup.subscribe(store.clone(), self.primary.filter, |object, _| vec![ObjectKey::of(object)]);
+        setup.subscribe(store.clone(), Role::Reconciled, self.primary.filter, |object, _| {
+            vec![ObjectKey::of(object)]
+        });
         for source in self.sources {
             source(&mut setup);
         }

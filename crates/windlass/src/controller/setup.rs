@@ -17,6 +17,13 @@ use crate::{
 pub(super) type Source<R> = Box<dyn FnOnce(&mut Setup<'_, R>) + Send>;
 type Late<T> = Box<dyn FnOnce(&Reader) -> T + Send>;
 
+/// What a watched kind is to the controller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    Reconciled,
+    Secondary,
+}
+
 /// A controller being put together.
 pub(super) struct Setup<'a, R> {
     pub(super) caches: &'a mut Caches,
@@ -51,9 +58,13 @@ impl<R: Object> Setup<'_, R> {
     }
 
     /// Queues the keys that `map` finds whenever an object of the store changes.
+    ///
+    /// The first list counts for the reconciled kind only: it queues every object there is, in order, and what
+    /// other kinds could add are the same keys in another order.
     pub(super) fn subscribe<K: Object>(
         &mut self,
         store: Arc<Store<K>>,
+        role: Role,
         filter: Option<Predicate<K>>,
         map: impl Fn(&K, &Reader) -> Vec<ObjectKey> + Send + Sync + 'static,
     ) {
@@ -62,6 +73,9 @@ impl<R: Object> Setup<'_, R> {
         self.subscriptions.push(Box::new(move |reader| {
             let reader = reader.clone();
             store.subscribe(Box::new(move |change: &Change<K>, origin: Option<&Origin>| {
+                if change.initial && role == Role::Secondary {
+                    return;
+                }
                 if filter.as_ref().is_some_and(|filter| !filter.admits(change)) {
                     return;
                 }

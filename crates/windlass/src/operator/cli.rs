@@ -13,7 +13,7 @@ use std::{
 };
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use kube::{Client, Config};
+use kube::{Client, Config, client::ClientBuilder};
 use tokio_util::sync::CancellationToken;
 use tracing_subscriber::EnvFilter;
 
@@ -235,10 +235,11 @@ fn say(verb: &str, done: &[String]) -> Result<(), CliError> {
     Ok(())
 }
 
-async fn connect() -> Result<Client, CliError> {
+async fn connect(operator: &Operator) -> Result<Client, CliError> {
     let config = Config::infer().await.map_err(|e| CliError::Config(Box::new(e)))?;
     let url = config.cluster_url.to_string();
-    let client = Client::try_from(config).map_err(|e| CliError::Client(Box::new(e)))?;
+    let builder = ClientBuilder::try_from(config).map_err(|e| CliError::Client(Box::new(e)))?;
+    let client = builder.with_layer(&operator.metrics.client_layer()).build();
     match client.apiserver_version().await {
         // Who may not read the version may still be allowed everything else.
         Ok(_) | Err(kube::Error::Api(_)) => Ok(client),
@@ -247,7 +248,7 @@ async fn connect() -> Result<Client, CliError> {
 }
 
 async fn install(operator: &Operator, args: &PlacementArgs) -> Result<(), CliError> {
-    let client = connect().await?;
+    let client = connect(operator).await?;
     let objects = match args.image {
         Some(_) => operator.manifests(&args.placement(operator)),
         None => operator.crd_manifests(),
@@ -256,7 +257,7 @@ async fn install(operator: &Operator, args: &PlacementArgs) -> Result<(), CliErr
 }
 
 async fn uninstall(operator: &Operator, args: UninstallArgs) -> Result<(), CliError> {
-    let client = connect().await?;
+    let client = connect(operator).await?;
     let placement = PlacementArgs { namespace: args.namespace, image: None, replicas: 1 }.placement(operator);
     let mut objects = operator.manifests(&placement);
     if args.keep_crds {
@@ -267,7 +268,7 @@ async fn uninstall(operator: &Operator, args: UninstallArgs) -> Result<(), CliEr
 
 async fn run(mut operator: Operator, args: RunArgs) -> Result<(), CliError> {
     start_logging(&args.log)?;
-    let client = connect().await?;
+    let client = connect(&operator).await?;
     operator.impatient = true;
     operator.drain = Duration::from_secs(args.graceful_shutdown_timeout);
     if args.leader_elect {

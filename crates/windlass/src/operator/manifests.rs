@@ -250,3 +250,61 @@ impl Target {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use k8s_openapi::api::{apps::v1::Deployment, core::v1::ConfigMap};
+
+    use super::*;
+    use crate::{Action, Context, Controller, Reconciler};
+
+    struct Maps;
+
+    impl Reconciler for Maps {
+        type Resource = ConfigMap;
+        type Error = crate::Error;
+
+        async fn reconcile(&self, _: Arc<ConfigMap>, _: &Context<ConfigMap>) -> crate::Result<Action> {
+            Ok(Action::await_change())
+        }
+    }
+
+    fn kinds(manifests: &[Value]) -> Vec<&str> {
+        manifests.iter().filter_map(|manifest| manifest["kind"].as_str()).collect()
+    }
+
+    #[test]
+    fn a_controller_of_one_namespace_needs_no_cluster_role() {
+        let wide = Operator::new("op").controller(Controller::new(Maps).owns::<Deployment>());
+        let (account, role) = ("ServiceAccount", "Role");
+        assert_eq!(
+            kinds(&wide.rbac_manifests("sys")),
+            [account, "ClusterRole", "ClusterRoleBinding", role, "RoleBinding"]
+        );
+        let narrow = Operator::new("op").controller(Controller::new(Maps).namespace("shop"));
+        let manifests = narrow.rbac_manifests("sys");
+        assert_eq!(kinds(&manifests), [account, role, "RoleBinding", role, "RoleBinding"]);
+        assert_eq!(manifests[1]["metadata"]["namespace"], "shop");
+        assert_eq!(manifests[2]["subjects"][0]["namespace"], "sys");
+    }
+
+    #[test]
+    fn the_role_holds_exactly_what_is_computed() {
+        let operator = Operator::new("op").controller(Controller::new(Maps).owns::<Deployment>());
+        let manifests = operator.rbac_manifests("sys");
+        assert_eq!(manifests[1]["rules"], serde_json::to_value(operator.rbac()).unwrap());
+    }
+
+    #[test]
+    fn manifests_are_yaml_documents_in_an_order_that_can_be_applied() {
+        let operator = Operator::new("op").controller(Controller::new(Maps));
+        let placement = Placement { namespace: "sys".into(), image: "op:1".into(), replicas: 2 };
+        let manifests = operator.manifests(&placement);
+        assert_eq!((manifests[0]["kind"].as_str(), manifests.len()), (Some("Namespace"), 7));
+        let yaml = to_yaml(&manifests).unwrap();
+        assert_eq!(yaml.matches("---\n").count(), 7);
+        assert!(yaml.contains("image: op:1"), "{yaml}");
+    }
+}

@@ -17,6 +17,7 @@ use crate::{
     controller::{Prepared, Start},
     events::Recorder,
     leader::{Elector, LeaderElection, LeaderError},
+    metrics::Metrics,
 };
 
 /// How long events that are still unsent may hold up the end.
@@ -80,9 +81,10 @@ pub(super) async fn run(
         leader: operator.leader.clone(),
         clock: operator.clock.clone(),
         probes: operator.probes.clone(),
+        metrics: operator.metrics.clone(),
         client: client.clone(),
     };
-    let (name, metrics) = (operator.name.clone(), operator.metrics.clone());
+    let name = operator.name.clone();
     let manager = operator.field_manager.clone().unwrap_or_else(|| name.clone());
     let mut caches = Caches::new(manager.as_str().into());
     let (recorder, outbox) = Recorder::new(name.as_str().into());
@@ -90,7 +92,7 @@ pub(super) async fn run(
     // From here on only the controllers hold recorders: the outbox ends when they have.
     drop(recorder);
     settings.probes.started(caches.watches());
-    metrics.caches(caches.watches());
+    settings.metrics.caches(caches.watches());
 
     let mut background = Tasks::default();
     for watch in caches.watches() {
@@ -115,6 +117,7 @@ struct Settings {
     leader: Option<LeaderElection>,
     clock: Arc<dyn Clock>,
     probes: Probes,
+    metrics: Metrics,
     client: Client,
 }
 
@@ -188,11 +191,14 @@ async fn lead(
         return work(prepared, settings.drain, stop, std::future::pending()).await;
     };
     let mut elector = Elector::new(config, settings.client.clone(), settings.clock.clone());
+    settings.metrics.leading(elector.lease(), false);
     tokio::select! {
         () = stop.cancelled() => return Ok(()),
         () = elector.acquire() => {}
     }
+    settings.metrics.leading(elector.lease(), true);
     let result = work(prepared, settings.drain, stop, elector.keep()).await;
+    settings.metrics.leading(elector.lease(), false);
     if !matches!(result, Err(RunError::Leader(_))) {
         elector.release().await;
     }

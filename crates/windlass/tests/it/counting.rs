@@ -50,7 +50,7 @@ pub struct Counted<S> {
     requests: Requests,
 }
 
-impl<S, B, R> Service<Request<B>> for Counted<S>
+impl<S, B, R: 'static> Service<Request<B>> for Counted<S>
 where
     S: Service<Request<B>, Response = Response<R>>,
     S::Future: Send + 'static,

@@ -46,7 +46,11 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         }
     }
     if !stale.is_empty() {
-        bail!("{} differ from Kubernetes {}: run `cargo xtask generate`", stale.join(", "), kubernetes::VERSION);
+        bail!(
+            "{} differ from Kubernetes {}: run `cargo xtask generate`",
+            stale.join(", "),
+            kubernetes::VERSION
+        );
     }
     Ok(())
 }
@@ -101,9 +105,9 @@ fn without_prose(schema: &Value) -> Value {
                     continue;
                 }
                 let kept = match (key.as_str(), value) {
-                    ("properties", Value::Object(fields)) => {
-                        Value::Object(fields.iter().map(|(name, one)| (name.clone(), without_prose(one))).collect())
-                    }
+                    ("properties", Value::Object(fields)) => Value::Object(
+                        fields.iter().map(|(name, one)| (name.clone(), without_prose(one))).collect(),
+                    ),
                     ("default" | "enum", value) => value.clone(),
                     (_, value) => without_prose(value),
                 };
@@ -146,7 +150,8 @@ fn rows(list: &Value) -> Vec<Value> {
         let part = |field: &str| entry[field].as_str().unwrap_or_default().to_owned();
         json!({"group": part("group"), "version": part("version"), "kind": part("kind")})
     };
-    let owner = |entry: &Value| entry["name"].as_str().unwrap_or_default().split('/').next().map(str::to_owned);
+    let owner =
+        |entry: &Value| entry["name"].as_str().unwrap_or_default().split('/').next().map(str::to_owned);
     let mut rows = Vec::new();
     for entry in entries.iter().filter(|entry| !entry["name"].as_str().unwrap_or_default().contains('/')) {
         let namespaced = entry["namespaced"] == json!(true);
@@ -164,7 +169,8 @@ fn rows(list: &Value) -> Vec<Value> {
             .iter()
             .filter(|other| other["name"] != entry["name"] && owner(other) == owner(entry))
             .map(|other| {
-                let name = other["name"].as_str().and_then(|name| name.split_once('/')).map_or("", |(_, sub)| sub);
+                let name =
+                    other["name"].as_str().and_then(|name| name.split_once('/')).map_or("", |(_, sub)| sub);
                 json!({"subresource": name, "responseKind": kind(other), "verbs": other["verbs"]})
             })
             .collect();

@@ -2,8 +2,8 @@
 
 use jiff::{Timestamp, ToSpan};
 use rcgen::{
-    BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
-    KeyPair, KeyUsagePurpose, SanType,
+    BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType, ExtendedKeyUsagePurpose,
+    IsCa, KeyPair, KeyUsagePurpose, SanType,
 };
 
 /// How long certificates live. They are made anew with every cluster, so this only has to outlive one.
@@ -78,7 +78,8 @@ impl Authority {
     pub fn server(&self, names: &[String]) -> Result<Credentials, Error> {
         let mut params = params("kube-apiserver", [], self.now);
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
-        params.subject_alt_names = names.iter().map(|name| alternative_name(name)).collect::<Result<_, _>>()?;
+        params.subject_alt_names =
+            names.iter().map(|name| alternative_name(name)).collect::<Result<_, _>>()?;
         self.sign("the API server", params)
     }
 
@@ -122,5 +123,6 @@ fn params<'a>(name: &str, groups: impl IntoIterator<Item = &'a str>, now: Timest
 }
 
 fn date(timestamp: Timestamp) -> time::OffsetDateTime {
-    time::OffsetDateTime::from_unix_timestamp(timestamp.as_second()).unwrap_or(time::OffsetDateTime::UNIX_EPOCH)
+    time::OffsetDateTime::from_unix_timestamp(timestamp.as_second())
+        .unwrap_or(time::OffsetDateTime::UNIX_EPOCH)
 }

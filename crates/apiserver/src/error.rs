@@ -167,7 +167,8 @@ impl Error {
 
     /// The write was based on an old version.
     pub fn stale(what: Named<'_>, name: &str) -> Self {
-        let why = "the object has been modified; please apply your changes to the latest version and try again";
+        let why =
+            "the object has been modified; please apply your changes to the latest version and try again";
         Self::conflict(what, name, why)
     }
 
@@ -306,6 +307,10 @@ impl Cause {
 
     /// A value that may not be there or may not change.
     pub fn forbidden(field: impl Into<String>, why: &str) -> Self {
-        Self { reason: "FieldValueForbidden".into(), message: format!("Forbidden: {why}"), field: field.into() }
+        Self {
+            reason: "FieldValueForbidden".into(),
+            message: format!("Forbidden: {why}"),
+            field: field.into(),
+        }
     }
 }

@@ -197,8 +197,10 @@ impl Call<'_> {
 }
 
 fn not_allowed() -> Error {
-    let mut error =
-        Error::new(Reason::MethodNotAllowed, "the server does not allow this method on the requested resource");
+    let mut error = Error::new(
+        Reason::MethodNotAllowed,
+        "the server does not allow this method on the requested resource",
+    );
     error.details = Some(Box::default());
     error
 }

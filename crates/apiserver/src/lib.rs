@@ -18,6 +18,7 @@ pub mod error;
 pub mod http;
 pub mod listener;
 pub mod merge;
+pub mod protobuf;
 pub mod registry;
 pub mod schema;
 pub mod store;

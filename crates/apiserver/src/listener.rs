@@ -75,8 +75,7 @@ impl std::fmt::Debug for Acceptor {
 impl Listener {
     /// Takes the address; port 0 takes any free port.
     pub async fn bind(address: SocketAddr, authority: &Authority) -> Result<Self, Error> {
-        let socket =
-            TcpListener::bind(address).await.map_err(|source| Error::Bind { address, source })?;
+        let socket = TcpListener::bind(address).await.map_err(|source| Error::Bind { address, source })?;
         let address = socket.local_addr().map_err(|source| Error::Bind { address, source })?;
         let credentials = authority.server(&names(address.ip())).map_err(Error::Certificates)?;
         let config = tls_config(authority, &credentials).map_err(Error::Tls)?;

@@ -23,12 +23,12 @@ use std::{
 
 use bytes::Bytes;
 
+use self::history::History;
 pub use self::{
     draft::{Draft, Fields, Labels},
     history::{Change, Event},
     watch::{Seen, Start, Watch, WatchError, frame},
 };
-use self::history::History;
 
 /// How many changes of one table can be resumed from. A watch or a paged list older than that starts anew.
 const HISTORY: usize = 4096;

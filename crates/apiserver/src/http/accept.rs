@@ -35,7 +35,9 @@ fn shape(range: &str) -> Option<Shape> {
     match parameter("as") {
         None => Some(Shape::Object),
         Some("Table") if parameter("g") == Some("meta.k8s.io") => Some(Shape::Table),
-        Some("PartialObjectMetadata" | "PartialObjectMetadataList") if parameter("g") == Some("meta.k8s.io") => {
+        Some("PartialObjectMetadata" | "PartialObjectMetadataList")
+            if parameter("g") == Some("meta.k8s.io") =>
+        {
             Some(Shape::Metadata)
         }
         Some(_) => None,

@@ -25,8 +25,12 @@ impl Call<'_> {
                 "serverAddressByClientCIDRs": [{"clientCIDR": "0.0.0.0/0", "serverAddress": self.host()}],
             }))),
             Discovery::Groups => {
-                let groups: Vec<Value> =
-                    catalog.groups.iter().filter(|group| !group.name.is_empty()).map(describe_group).collect();
+                let groups: Vec<Value> = catalog
+                    .groups
+                    .iter()
+                    .filter(|group| !group.name.is_empty())
+                    .map(describe_group)
+                    .collect();
                 Ok(answer::json(&json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})))
             }
             Discovery::Group(name) => {
@@ -38,9 +42,14 @@ impl Call<'_> {
             }
             Discovery::Resources { group, version } => {
                 let Some(found) = catalog.version(group, version) else {
-                    return if group.is_empty() { Err(Error::no_such_path()) } else { Ok(answer::not_a_path()) };
+                    return if group.is_empty() {
+                        Err(Error::no_such_path())
+                    } else {
+                        Ok(answer::not_a_path())
+                    };
                 };
-                let resources: Vec<Value> = found.resources.iter().flat_map(|one| list_entries(one)).collect();
+                let resources: Vec<Value> =
+                    found.resources.iter().flat_map(|one| list_entries(one)).collect();
                 Ok(answer::json(&json!({
                     "kind": "APIResourceList", "apiVersion": "v1",
                     "groupVersion": group_version(group, version), "resources": resources,
@@ -100,7 +109,8 @@ fn aggregate(catalog: &Catalog, wanted: impl Fn(&str) -> bool) -> Response<Body>
                 .versions
                 .iter()
                 .map(|version| {
-                    let resources: Vec<Value> = version.resources.iter().map(|one| aggregated_entry(one)).collect();
+                    let resources: Vec<Value> =
+                        version.resources.iter().map(|one| aggregated_entry(one)).collect();
                     json!({"version": &*version.name, "resources": resources, "freshness": "Current"})
                 })
                 .collect();
@@ -117,7 +127,8 @@ fn aggregate(catalog: &Catalog, wanted: impl Fn(&str) -> bool) -> Response<Body>
 
 fn aggregated_entry(resource: &Resource) -> Value {
     // The real server leaves group and version out for built-in kinds, and fills them in for custom ones.
-    let kind = |kind: &str, group: &str, version: &str| json!({"group": group, "version": version, "kind": kind});
+    let kind =
+        |kind: &str, group: &str, version: &str| json!({"group": group, "version": version, "kind": kind});
     let own = match resource.custom() {
         Some(_) => kind(&resource.kind, &resource.group, &resource.version),
         None => kind(&resource.kind, "", ""),

@@ -47,7 +47,10 @@ fn index(catalog: &Catalog) -> Value {
         for version in &group.versions {
             let path = path_of(&group.name, &version.name);
             let hash = fingerprint(version);
-            paths.insert(path.clone(), json!({"serverRelativeURL": format!("/openapi/v3/{path}?hash={hash}")}));
+            paths.insert(
+                path.clone(),
+                json!({"serverRelativeURL": format!("/openapi/v3/{path}?hash={hash}")}),
+            );
         }
     }
     json!({"paths": paths})
@@ -176,13 +179,19 @@ fn add_paths(paths: &mut Map<String, Value>, group: &str, version: &str, resourc
     let mut one = Map::new();
     for verb in &resource.verbs {
         match verb.as_str() {
-            "list" => drop(many.insert("get".into(), operation("list", &["labelSelector", "fieldSelector", "limit"]))),
+            "list" => drop(
+                many.insert("get".into(), operation("list", &["labelSelector", "fieldSelector", "limit"])),
+            ),
             "create" => drop(many.insert("post".into(), operation("post", &write))),
-            "deletecollection" => drop(many.insert("delete".into(), operation("deletecollection", &["dryRun"]))),
+            "deletecollection" => {
+                drop(many.insert("delete".into(), operation("deletecollection", &["dryRun"])))
+            }
             "get" => drop(one.insert("get".into(), operation("get", &[]))),
             "update" => drop(one.insert("put".into(), operation("put", &write))),
             "patch" => drop(one.insert("patch".into(), operation("patch", &write))),
-            "delete" => drop(one.insert("delete".into(), operation("delete", &["dryRun", "propagationPolicy"]))),
+            "delete" => {
+                drop(one.insert("delete".into(), operation("delete", &["dryRun", "propagationPolicy"])))
+            }
             _ => {}
         }
     }

@@ -81,7 +81,9 @@ impl Route {
         let (namespace, rest) = match rest {
             // A namespace's own subresources look like resources inside of it.
             ["namespaces", _, "status" | "finalize"] => (None, rest),
-            ["namespaces", namespace, inside @ ..] if !inside.is_empty() => (Some((*namespace).to_owned()), inside),
+            ["namespaces", namespace, inside @ ..] if !inside.is_empty() => {
+                (Some((*namespace).to_owned()), inside)
+            }
             _ => (None, rest),
         };
         let (resource, name, subresource) = match rest {

@@ -34,9 +34,9 @@ impl Query {
         if text.is_empty() {
             return Ok(None);
         }
-        text.parse().map(Some).map_err(|_| {
-            Error::bad_request(format!("strconv.ParseInt: parsing \"{text}\": invalid syntax"))
-        })
+        text.parse()
+            .map(Some)
+            .map_err(|_| Error::bad_request(format!("strconv.ParseInt: parsing \"{text}\": invalid syntax")))
     }
 
     pub(super) fn seconds(&self, name: &str) -> Result<Option<Duration>> {

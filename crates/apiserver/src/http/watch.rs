@@ -37,7 +37,8 @@ impl Call<'_> {
         let mut options = self.query.list(resource, place.namespace.as_deref())?;
         let initial = self.initial_events(&options)?;
         if let Some(name) = &place.name {
-            options.selector = crate::registry::Selector::parse(resource, "", &format!("metadata.name={name}"))?;
+            options.selector =
+                crate::registry::Selector::parse(resource, "", &format!("metadata.name={name}"))?;
         }
         let revision = parse_revision(&options.resource_version)?;
         let start = match (initial, revision) {
@@ -77,13 +78,21 @@ impl Call<'_> {
         if options.version_match != Some(Match::NotOlderThan) {
             let why = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan";
             let cause = Cause::forbidden("resourceVersionMatch", why);
-            return Err(Error::invalid(Named { group: "meta.k8s.io", resource: "ListOptions" }, "", vec![cause]));
+            return Err(Error::invalid(
+                Named { group: "meta.k8s.io", resource: "ListOptions" },
+                "",
+                vec![cause],
+            ));
         }
         let wanted = self.query.flag("sendInitialEvents");
         if wanted && !self.query.flag("allowWatchBookmarks") {
             let why = "sendInitialEvents requires setting allowWatchBookmarks to true";
             let cause = Cause::forbidden("allowWatchBookmarks", why);
-            return Err(Error::invalid(Named { group: "meta.k8s.io", resource: "ListOptions" }, "", vec![cause]));
+            return Err(Error::invalid(
+                Named { group: "meta.k8s.io", resource: "ListOptions" },
+                "",
+                vec![cause],
+            ));
         }
         Ok(Some(wanted))
     }
@@ -121,7 +130,11 @@ impl Lines {
         Ok(())
     }
 
-    fn stream(self, deadline: Instant, bookmarks: bool) -> impl futures::Stream<Item = Bytes> + Send + 'static {
+    fn stream(
+        self,
+        deadline: Instant,
+        bookmarks: bool,
+    ) -> impl futures::Stream<Item = Bytes> + Send + 'static {
         let mut ticks = tokio::time::interval_at(Instant::now() + BOOKMARKS, BOOKMARKS);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         futures::stream::unfold((self, ticks), move |(mut lines, mut ticks)| async move {
@@ -162,7 +175,8 @@ impl Lines {
     }
 
     fn wants(&self, object: &Object) -> bool {
-        Watch::in_namespace(object, self.options.namespace.as_deref()) && self.options.selector.matches(object)
+        Watch::in_namespace(object, self.options.namespace.as_deref())
+            && self.options.selector.matches(object)
     }
 
     /// A change as this watcher sees it: an object that begins to match is added, one that ceases to is

@@ -8,9 +8,10 @@ use serde_json::{Value, json};
 use super::{Body, Call, accept::negotiate, answer, path::Place};
 use crate::{
     error::{Error, Result},
+    protobuf,
     registry::{
-        DecodedBody, DeleteOptions, Deleted, Patch, PatchKind, Propagation, Resource, Target, WriteOptions, Written,
-        decode_json,
+        DecodedBody, DeleteOptions, Deleted, Patch, PatchKind, Propagation, Resource, Target, WriteOptions,
+        Written, decode_json,
     },
 };
 
@@ -33,10 +34,15 @@ impl Call<'_> {
         let media = self.header(header::CONTENT_TYPE).split(';').next().unwrap_or_default().trim();
         match media {
             "application/json" | "" => decode_json(&self.body, kind),
+            "application/vnd.kubernetes.protobuf" => {
+                let value =
+                    protobuf::decode(&self.body).map_err(|error| Error::bad_request(error.to_string()))?;
+                Ok(DecodedBody { value, duplicates: Vec::new() })
+            }
             "application/yaml" => self.yaml().map(|value| DecodedBody { value, duplicates: Vec::new() }),
             other => Err(Error::unsupported_media_type(format!(
                 "the body of the request was in an unknown format - accepted media types include: application/json, \
-                 application/yaml (got {other})"
+                 application/yaml, application/vnd.kubernetes.protobuf (got {other})"
             ))),
         }
     }
@@ -74,7 +80,9 @@ impl Call<'_> {
                     "code": 201});
                 Ok(answer::with_status(answer::json(&status), StatusCode::CREATED))
             }
-            other => Err(Error::bad_request(format!("the subresource {other} is not served by this cluster"))),
+            other => {
+                Err(Error::bad_request(format!("the subresource {other} is not served by this cluster")))
+            }
         }
     }
 
@@ -103,7 +111,8 @@ impl Call<'_> {
     fn read_patch(&self, kind: &str) -> Result<Patch> {
         let media = self.header(header::CONTENT_TYPE).split(';').next().unwrap_or_default().trim().to_owned();
         let force = self.query.flag("force");
-        let patch = |kind, body: DecodedBody| Patch { kind, body: body.value, duplicates: body.duplicates, force };
+        let patch =
+            |kind, body: DecodedBody| Patch { kind, body: body.value, duplicates: body.duplicates, force };
         match media.as_str() {
             "application/json-patch+json" => {
                 let body: Value = serde_json::from_slice(&self.body)
@@ -161,7 +170,11 @@ impl Call<'_> {
         }
     }
 
-    pub(super) fn delete_collection(&self, place: &Place, resource: &Arc<Resource>) -> Result<Response<Body>> {
+    pub(super) fn delete_collection(
+        &self,
+        place: &Place,
+        resource: &Arc<Resource>,
+    ) -> Result<Response<Body>> {
         let (options, dry_run) = self.delete_options()?;
         let list = self.query.list(resource, place.namespace.as_deref())?;
         let gone = self.registry.delete_collection(resource, &list, &options, dry_run)?;
@@ -175,8 +188,15 @@ impl Call<'_> {
 
 /// Pods and a few others answer a deletion with their last state, everything else with a `Status`.
 fn returns_object(resource: &Resource) -> bool {
-    let kinds = ["pods", "services", "persistentvolumes", "persistentvolumeclaims", "serviceaccounts",
-        "podtemplates", "resourcequotas"];
+    let kinds = [
+        "pods",
+        "services",
+        "persistentvolumes",
+        "persistentvolumeclaims",
+        "serviceaccounts",
+        "podtemplates",
+        "resourcequotas",
+    ];
     resource.group.is_empty() && kinds.contains(&&*resource.plural)
 }
 

@@ -119,7 +119,8 @@ fn resources(definition: &Value, since: u64) -> Vec<Resource> {
     let versions = spec["versions"].as_array().map_or(&[][..], Vec::as_slice);
     let storage = versions.iter().find(|version| version["storage"] == json!(true));
     let storage = storage.map_or("", |version| text(version, "/name"));
-    let mut served: Vec<&Value> = versions.iter().filter(|version| version["served"] == json!(true)).collect();
+    let mut served: Vec<&Value> =
+        versions.iter().filter(|version| version["served"] == json!(true)).collect();
     served.sort_by(|one, other| names::by_priority(text(one, "/name"), text(other, "/name")));
     served.into_iter().map(|version| resource(definition, version, storage, since)).collect()
 }

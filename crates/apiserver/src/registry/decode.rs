@@ -46,7 +46,13 @@ fn undecodable(bytes: &[u8], kind: &str, why: &str) -> Error {
 }
 
 /// Checks that the body is of the kind that the path takes, and fills in what it leaves out.
-pub(super) fn match_kind(object: &mut Value, resource: &Resource, group: &str, version: &str, kind: &str) -> Result<()> {
+pub(super) fn match_kind(
+    object: &mut Value,
+    resource: &Resource,
+    group: &str,
+    version: &str,
+    kind: &str,
+) -> Result<()> {
     let expected = group_version(group, version);
     let own = object.get("apiVersion").and_then(Value::as_str).unwrap_or_default().to_owned();
     let own_kind = object.get("kind").and_then(Value::as_str).unwrap_or_default().to_owned();

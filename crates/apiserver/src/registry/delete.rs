@@ -161,7 +161,12 @@ impl Registry {
     }
 }
 
-fn check_preconditions(resource: &Resource, name: &str, object: &Value, conditions: &Preconditions) -> Result<()> {
+fn check_preconditions(
+    resource: &Resource,
+    name: &str,
+    object: &Value,
+    conditions: &Preconditions,
+) -> Result<()> {
     let actual = text(object, "/metadata/uid");
     if let Some(uid) = conditions.uid.as_deref().filter(|uid| *uid != actual) {
         let why = format!(

@@ -110,12 +110,18 @@ pub(super) fn keep_system_fields(new: &mut Value, old: &Value, resource: &Resour
     let name = text(old, "/metadata/name");
     let (claimed, actual) = (text(new, "/metadata/uid"), text(old, "/metadata/uid"));
     if !claimed.is_empty() && claimed != actual {
-        let why = format!("Precondition failed: UID in precondition: {claimed}, UID in object meta: {actual}");
+        let why =
+            format!("Precondition failed: UID in precondition: {claimed}, UID in object meta: {actual}");
         return Err(Error::conflict(resource.named(), name, why));
     }
-    for field in
-        ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "namespace"]
-    {
+    for field in [
+        "uid",
+        "creationTimestamp",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+        "generation",
+        "namespace",
+    ] {
         copy_meta(old, new, field);
     }
     metadata(new).remove("selfLink");
@@ -173,7 +179,8 @@ fn owner_errors(object: &Value) -> Vec<Cause> {
         for field in ["apiVersion", "kind", "name", "uid"] {
             if owner.get(field).and_then(Value::as_str).unwrap_or_default().is_empty() {
                 let path = format!("metadata.ownerReferences[{index}].{field}");
-                let why = if field == "apiVersion" { "version must not be empty" } else { "must not be empty" };
+                let why =
+                    if field == "apiVersion" { "version must not be empty" } else { "must not be empty" };
                 causes.push(Cause::invalid(path, &json!(""), why));
             }
         }

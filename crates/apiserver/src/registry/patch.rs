@@ -58,8 +58,7 @@ impl Registry {
             let mut new = patched(resource, old, patch)?;
             refuse_identity_change(resource, &new, old)?;
             metadata::match_name(&mut new, target.name)?;
-            *warnings.borrow_mut() =
-                clean(resource, &mut new, patch.duplicates.clone(), options.validation)?;
+            *warnings.borrow_mut() = clean(resource, &mut new, patch.duplicates.clone(), options.validation)?;
             Ok(new)
         };
         let object = self.mutate(target, options, Ownership::Track, &change)?;
@@ -101,7 +100,8 @@ impl Registry {
             match outcome {
                 // It came or went between looking and writing: look again.
                 Err(error) if error.reason == Some(Reason::AlreadyExists) => {}
-                Err(error) if error.reason == Some(Reason::NotFound) && error.details_name() == target.name => {}
+                Err(error)
+                    if error.reason == Some(Reason::NotFound) && error.details_name() == target.name => {}
                 Err(error) => return Err(error),
                 Ok((object, created)) => return Ok(Written { object, created, warnings }),
             }
@@ -169,7 +169,10 @@ fn patched_untyped(old: &Value, patch: &Patch) -> Result<Value> {
             let operations: json_patch::Patch = serde_json::from_value(patch.body.clone())
                 .map_err(|error| Error::bad_request(format!("error decoding patch: {error}")))?;
             json_patch::patch(&mut new, &operations).map_err(|error| {
-                let mut failure = Error::new(Reason::Invalid, "the server rejected our request due to an error in our request");
+                let mut failure = Error::new(
+                    Reason::Invalid,
+                    "the server rejected our request due to an error in our request",
+                );
                 failure.details = Some(Box::default());
                 tracing::debug!(%error, "a JSON patch did not apply");
                 failure
@@ -208,7 +211,8 @@ fn refuse_uid(resource: &Resource, intent: &Value) -> Result<()> {
     if uid.is_empty() {
         return Ok(());
     }
-    let why = format!("uid mismatch: the provided object specified uid {uid}, and no existing object was found");
+    let why =
+        format!("uid mismatch: the provided object specified uid {uid}, and no existing object was found");
     Err(Error::conflict(resource.named(), text(intent, "/metadata/name"), why))
 }
 

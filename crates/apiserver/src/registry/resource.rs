@@ -185,7 +185,11 @@ impl RowSubresource {
         } else {
             (own_group, own_version)
         };
-        Subresource { name: self.subresource, kind: GroupVersionKind { group, version, kind }, verbs: self.verbs }
+        Subresource {
+            name: self.subresource,
+            kind: GroupVersionKind { group, version, kind },
+            verbs: self.verbs,
+        }
     }
 }
 

@@ -19,7 +19,9 @@ pub struct Paths {
 fn paths(resource: &Resource) -> Result<Paths> {
     match resource.custom() {
         Some(served) => served.scale.clone().ok_or_else(Error::no_such_path),
-        None => Ok(Paths { wanted: "/spec/replicas".into(), observed: "/status/replicas".into(), selector: None }),
+        None => {
+            Ok(Paths { wanted: "/spec/replicas".into(), observed: "/status/replicas".into(), selector: None })
+        }
     }
 }
 
@@ -83,7 +85,9 @@ fn put(object: &mut Value, pointer: &str, value: Value) {
 
 /// A label selector as one line of text.
 fn selector_text(selector: &Value) -> String {
-    let labels = selector.get("matchLabels").or_else(|| selector.get("matchExpressions").is_none().then_some(selector));
+    let labels = selector
+        .get("matchLabels")
+        .or_else(|| selector.get("matchExpressions").is_none().then_some(selector));
     let mut parts: Vec<String> = labels
         .and_then(Value::as_object)
         .into_iter()

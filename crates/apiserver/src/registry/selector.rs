@@ -84,7 +84,9 @@ impl Requirement {
         let number = |key: &str| value(key).and_then(|value| value.parse::<i64>().ok());
         match self {
             Self::In(key, values) => value(key).is_some_and(|value| values.iter().any(|one| one == value)),
-            Self::NotIn(key, values) => !value(key).is_some_and(|value| values.iter().any(|one| one == value)),
+            Self::NotIn(key, values) => {
+                !value(key).is_some_and(|value| values.iter().any(|one| one == value))
+            }
             Self::Exists(key) => value(key).is_some(),
             Self::Absent(key) => value(key).is_none(),
             Self::Greater(key, limit) => number(key).is_some_and(|number| number > *limit),
@@ -102,7 +104,9 @@ fn parse_labels(selector: &str) -> Result<Vec<Requirement>> {
         .into_iter()
         .map(str::trim)
         .filter(|part| !part.is_empty())
-        .map(|part| parse_requirement(part).ok_or_else(|| unparsable(selector, "found an invalid requirement")))
+        .map(|part| {
+            parse_requirement(part).ok_or_else(|| unparsable(selector, "found an invalid requirement"))
+        })
         .collect()
 }
 
@@ -178,11 +182,13 @@ fn parse_fields(resource: &Resource, selector: &str) -> Result<Vec<FieldRequirem
                 .or_else(|| part.split_once("==").map(|(field, value)| (field, value, true)))
                 .or_else(|| part.split_once('=').map(|(field, value)| (field, value, true)))
                 .ok_or_else(|| {
-                    Error::bad_request(format!(
-                        "invalid selector: '{selector}'; can't understand '{part}'"
-                    ))
+                    Error::bad_request(format!("invalid selector: '{selector}'; can't understand '{part}'"))
                 })?;
-            Ok(FieldRequirement { place: field_place(resource, field.trim())?, value: unescape(value), equal })
+            Ok(FieldRequirement {
+                place: field_place(resource, field.trim())?,
+                value: unescape(value),
+                equal,
+            })
         })
         .collect()
 }
@@ -194,7 +200,9 @@ fn unescape(value: &str) -> String {
 fn field_place(resource: &Resource, field: &str) -> Result<FieldPlace> {
     match field {
         "metadata.name" => Ok(FieldPlace::Name),
-        "metadata.namespace" if resource.namespaced || resource.custom().is_none() => Ok(FieldPlace::Namespace),
+        "metadata.namespace" if resource.namespaced || resource.custom().is_none() => {
+            Ok(FieldPlace::Namespace)
+        }
         _ => resource
             .selectable_fields()
             .iter()

@@ -51,11 +51,17 @@ impl Registry {
         Ok(())
     }
 
-    fn assign_cluster_ip(&self, taken: &mut Addresses, resource: &Resource, service: &mut Value) -> Result<()> {
+    fn assign_cluster_ip(
+        &self,
+        taken: &mut Addresses,
+        resource: &Resource,
+        service: &mut Value,
+    ) -> Result<()> {
         let asked = text(service, "/spec/clusterIP").to_owned();
         let address = if asked.is_empty() {
             let free = (FIRST..=LAST).find(|address| !taken.cluster.contains(address));
-            let free = free.ok_or_else(|| Error::internal("failed to allocate a serviceIP: range is full"))?;
+            let free =
+                free.ok_or_else(|| Error::internal("failed to allocate a serviceIP: range is full"))?;
             Ipv4Addr::from(free)
         } else {
             asked.parse().map_err(|_| {

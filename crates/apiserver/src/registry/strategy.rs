@@ -275,7 +275,9 @@ pub(super) fn selectable(group: &str, plural: &str) -> &'static [String] {
             ("certificates.k8s.io", "certificatesigningrequests", "spec.signerName"),
         ];
         ROWS.iter()
-            .map(|(group, plural, fields)| ((*group, *plural), fields.split(',').map(str::to_owned).collect()))
+            .map(|(group, plural, fields)| {
+                ((*group, *plural), fields.split(',').map(str::to_owned).collect())
+            })
             .collect()
     });
     let group = if group == "events.k8s.io" { "" } else { group };

@@ -3,8 +3,9 @@
 use serde_json::{Value, json};
 
 use super::{
-    Presented, Registry, Resource, scale,
+    Presented, Registry, Resource,
     resource::text,
+    scale,
     write::{Ownership, Target, WriteOptions},
 };
 use crate::error::{Error, Result};

@@ -167,7 +167,8 @@ impl Registry {
         metadata::match_name(&mut object, target.name)?;
         let warnings = clean(resource, &mut object, body.duplicates, options.validation)?;
         if text(&object, "/metadata/resourceVersion").is_empty() && resource.custom().is_some() {
-            let cause = Cause::invalid("metadata.resourceVersion", &json!(0), "must be specified for an update");
+            let cause =
+                Cause::invalid("metadata.resourceVersion", &json!(0), "must be specified for an update");
             return Err(Error::invalid(resource.named(), target.name, vec![cause]));
         }
         let changed = self.mutate(target, options, Ownership::Track, &|_| Ok(object.clone()))?;
@@ -317,7 +318,8 @@ impl Registry {
         if strategy::is_service(resource) {
             self.release_addresses(&decode::stored(last));
         }
-        if super::crd::is_definitions(resource) || resource.custom().is_some_and(|served| served.terminating) {
+        if super::crd::is_definitions(resource) || resource.custom().is_some_and(|served| served.terminating)
+        {
             self.settle_definitions();
         }
     }

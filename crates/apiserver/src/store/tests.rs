@@ -69,10 +69,7 @@ async fn a_watch_resumes_after_any_revision_in_the_window() {
         store.create(&pods(), Key::new("d", name), pod(name, "a")).unwrap();
     }
     assert!(watch.next().await.is_err(), "a cursor that fell out of the window is told so");
-    assert!(matches!(
-        store.watch(&pods(), Start::After(first.revision)),
-        Err(WatchError::Compacted(_))
-    ));
+    assert!(matches!(store.watch(&pods(), Start::After(first.revision)), Err(WatchError::Compacted(_))));
     assert!(matches!(store.watch(&pods(), Start::After(999)), Err(WatchError::Future { .. })));
 }
 

@@ -104,10 +104,20 @@ mod tests {
     #[test]
     fn every_printer_has_as_many_cells_as_columns() {
         for (group, plural) in [
-            ("", "pods"), ("apps", "deployments"), ("apps", "replicasets"), ("apps", "statefulsets"),
-            ("", "services"), ("", "nodes"), ("", "namespaces"), ("", "configmaps"), ("", "secrets"),
-            ("coordination.k8s.io", "leases"), ("apiextensions.k8s.io", "customresourcedefinitions"),
-            ("", "events"), ("rbac.authorization.k8s.io", "roles"), ("", "endpoints"),
+            ("", "pods"),
+            ("apps", "deployments"),
+            ("apps", "replicasets"),
+            ("apps", "statefulsets"),
+            ("", "services"),
+            ("", "nodes"),
+            ("", "namespaces"),
+            ("", "configmaps"),
+            ("", "secrets"),
+            ("coordination.k8s.io", "leases"),
+            ("apiextensions.k8s.io", "customresourcedefinitions"),
+            ("", "events"),
+            ("rbac.authorization.k8s.io", "roles"),
+            ("", "endpoints"),
         ] {
             let printer = printer(group, plural);
             let row = printer.row(&json!({"metadata": {"name": "x"}}), Timestamp::UNIX_EPOCH);

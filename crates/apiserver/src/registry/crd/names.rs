@@ -61,7 +61,8 @@ mod tests {
 
     #[test]
     fn stable_versions_come_first() {
-        let mut versions = vec!["foo1", "v1alpha1", "v10", "v1beta2", "v2", "v1beta10", "v1", "v11alpha2", "foo10"];
+        let mut versions =
+            vec!["foo1", "v1alpha1", "v10", "v1beta2", "v2", "v1beta10", "v1", "v11alpha2", "foo10"];
         versions.sort_by(|one, other| by_priority(one, other));
         assert_eq!(
             versions,

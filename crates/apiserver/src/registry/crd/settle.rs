@@ -97,7 +97,13 @@ impl Registry {
             match names::conflict(definition, &others) {
                 None => {
                     new["status"]["acceptedNames"] = new["spec"]["names"].clone();
-                    self.set_condition(&mut new, "NamesAccepted", "True", "NoConflicts", "no conflicts found");
+                    self.set_condition(
+                        &mut new,
+                        "NamesAccepted",
+                        "True",
+                        "NoConflicts",
+                        "no conflicts found",
+                    );
                     let message = "the initial names have been accepted";
                     self.set_condition(&mut new, "Established", "True", "InitialNamesAccepted", message);
                 }
@@ -140,7 +146,8 @@ impl Registry {
     /// Removes the objects of deleted definitions, and the definitions once nothing is left.
     fn drain_deleted(&self) {
         for (object, definition) in self.all_definitions() {
-            let waits = meta(&definition, "finalizers").as_array().is_some_and(|list| list.contains(&json!(CLEANUP)));
+            let waits =
+                meta(&definition, "finalizers").as_array().is_some_and(|list| list.contains(&json!(CLEANUP)));
             if !is_deleting(&definition) || !waits {
                 continue;
             }
@@ -152,10 +159,13 @@ impl Registry {
                 continue;
             }
             let mut last = definition.clone();
-            if let Some(list) = metadata::metadata(&mut last).get_mut("finalizers").and_then(Value::as_array_mut) {
+            if let Some(list) =
+                metadata::metadata(&mut last).get_mut("finalizers").and_then(Value::as_array_mut)
+            {
                 list.retain(|one| one != CLEANUP);
             }
-            let Ok(resource) = self.resource("apiextensions.k8s.io", "v1", "customresourcedefinitions") else {
+            let Ok(resource) = self.resource("apiextensions.k8s.io", "v1", "customresourcedefinitions")
+            else {
                 continue;
             };
             // A definition that was changed in between is tried again by the round that change asked for.

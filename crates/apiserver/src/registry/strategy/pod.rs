@@ -3,10 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{default, text};
-use crate::{
-    environment::Environment,
-    error::Cause,
-};
+use crate::{environment::Environment, error::Cause};
 
 /// Defaults of a Pod of its own: those of its spec, and what admission adds to every Pod.
 pub(super) fn default_pod(pod: &mut Value, _environment: &Environment) {
@@ -36,7 +33,9 @@ fn tolerate_lost_nodes(spec: &mut Value) {
                 && matches!(text(toleration, "/effect"), "NoExecute" | "")
         };
         if !list.iter().any(known) {
-            list.push(json!({"effect": "NoExecute", "key": key, "operator": "Exists", "tolerationSeconds": 300}));
+            list.push(
+                json!({"effect": "NoExecute", "key": key, "operator": "Exists", "tolerationSeconds": 300}),
+            );
         }
     }
 }
@@ -150,11 +149,8 @@ fn default_volume(volume: &mut Value) {
 
 /// How hard the node holds on to the Pod when memory runs short.
 fn quality_of_service(spec: &Value) -> &'static str {
-    let containers: Vec<&Value> = ["containers", "initContainers"]
-        .iter()
-        .filter_map(|list| spec[*list].as_array())
-        .flatten()
-        .collect();
+    let containers: Vec<&Value> =
+        ["containers", "initContainers"].iter().filter_map(|list| spec[*list].as_array()).flatten().collect();
     let amount = |container: &Value, kind: &str, name: &str| -> Option<String> {
         container.pointer(&format!("/resources/{kind}/{name}")).map(ToString::to_string)
     };
@@ -240,7 +236,8 @@ fn immutable(new: &Value, old: &Value) -> Vec<Cause> {
             }
         }
         if let Some(map) = spec.as_object_mut() {
-            for field in ["activeDeadlineSeconds", "terminationGracePeriodSeconds", "tolerations", "nodeName"] {
+            for field in ["activeDeadlineSeconds", "terminationGracePeriodSeconds", "tolerations", "nodeName"]
+            {
                 map.remove(field);
             }
         }

@@ -27,7 +27,10 @@ fn joined(values: impl Iterator<Item = String>) -> Value {
 
 fn labels(map: Option<&Value>) -> String {
     let pairs = map.and_then(Value::as_object).into_iter().flatten();
-    pairs.map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default())).collect::<Vec<_>>().join(",")
+    pairs
+        .map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default()))
+        .collect::<Vec<_>>()
+        .join(",")
 }
 
 /// Containers, images and selector of a kind with a Pod template.
@@ -131,7 +134,8 @@ fn pod_status(pod: &Value) -> String {
         reason = "Running".into();
     }
     if !text(pod, "/metadata/deletionTimestamp").is_empty() {
-        reason = if text(pod, "/status/reason") == "NodeLost" { "Unknown".into() } else { "Terminating".into() };
+        reason =
+            if text(pod, "/status/reason") == "NodeLost" { "Unknown".into() } else { "Terminating".into() };
     }
     reason
 }
@@ -174,7 +178,11 @@ pub(super) fn node(object: &Value, now: Timestamp) -> Vec<Value> {
     }
     let address = |kind: &str| {
         let addresses = list(object, "/status/addresses");
-        addresses.iter().find(|one| text(one, "/type") == kind).map_or("", |one| text(one, "/address")).to_owned()
+        addresses
+            .iter()
+            .find(|one| text(one, "/type") == kind)
+            .map_or("", |one| text(one, "/address"))
+            .to_owned()
     };
     let roles = object.pointer("/metadata/labels").and_then(Value::as_object).into_iter().flatten();
     let roles: Vec<&str> =
@@ -249,7 +257,8 @@ pub(super) fn event(object: &Value, now: Timestamp) -> Vec<Value> {
         first.clone(),
     ];
     let last = last.into_iter().find(|one| !one.is_empty()).unwrap_or_default();
-    let count = [number(object, "/series/count"), number(object, "/count"), number(object, "/deprecatedCount"), 1];
+    let count =
+        [number(object, "/series/count"), number(object, "/count"), number(object, "/deprecatedCount"), 1];
     let count = count.into_iter().find(|count| *count > 0).unwrap_or(1);
     let kind = either("/involvedObject/kind", "/regarding/kind").to_lowercase();
     let name = either("/involvedObject/name", "/regarding/name");

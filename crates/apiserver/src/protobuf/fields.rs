@@ -1,0 +1,124 @@
+//! The table of types: which field has which number and form.
+
+use std::{collections::BTreeMap, sync::LazyLock};
+
+use serde_json::{Value, json};
+
+/// One type per line, as `xtask/testbed/types` prints them.
+const TYPES: &str = include_str!("types.txt");
+
+/// A field of a message.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Field {
+    pub(super) json: String,
+    pub(super) number: u32,
+    pub(super) repeat: Repeat,
+    pub(super) kind: Kind,
+    /// A pointer in Go: when it is there, it was meant.
+    pub(super) pointer: bool,
+    /// JSON leaves it out when it is empty.
+    pub(super) omit_empty: bool,
+    /// Its own fields stand in the parent.
+    pub(super) inline: bool,
+}
+
+/// How often a field may come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Repeat {
+    One,
+    List,
+    Map,
+}
+
+/// What a field holds.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Kind {
+    Text,
+    Bytes,
+    Boolean,
+    Integer,
+    Double,
+    Message(&'static str),
+    ListOf(Box<Kind>),
+}
+
+impl Kind {
+    fn parse(text: &'static str) -> Self {
+        match text {
+            "s" => Self::Text,
+            "y" => Self::Bytes,
+            "b" => Self::Boolean,
+            "i" => Self::Integer,
+            "d" => Self::Double,
+            _ => match text.strip_prefix('*') {
+                Some(item) => Self::ListOf(Box::new(Self::parse(item))),
+                None => Self::Message(text),
+            },
+        }
+    }
+
+    /// The value of a map entry that was left out because it is empty.
+    pub(super) fn zero(&self) -> Value {
+        match self {
+            Self::Text | Self::Bytes => json!(""),
+            Self::Boolean => json!(false),
+            Self::Integer | Self::Double => json!(0),
+            Self::Message(_) => json!({}),
+            Self::ListOf(_) => json!([]),
+        }
+    }
+}
+
+/// The fields of a type; none for a type that is not in the table.
+pub(super) fn fields_of(name: &str) -> Vec<Field> {
+    static LINES: LazyLock<BTreeMap<&str, &str>> =
+        LazyLock::new(|| TYPES.lines().filter_map(|line| line.split_once(' ')).collect());
+    let line: Option<&&'static str> = LINES.get(name);
+    line.map_or_else(Vec::new, |line| line.split(' ').filter_map(parse).collect())
+}
+
+/// `replicas=1:po:i`
+fn parse(text: &'static str) -> Option<Field> {
+    let (json, rest) = text.split_once('=')?;
+    let (number, rest) = rest.split_once(':')?;
+    let (flags, kind) = rest.split_once(':')?;
+    let repeat = match flags.chars().next() {
+        Some('*') => Repeat::List,
+        Some('%') => Repeat::Map,
+        _ => Repeat::One,
+    };
+    Some(Field {
+        json: json.to_owned(),
+        number: number.parse().ok()?,
+        repeat,
+        kind: Kind::parse(kind),
+        pointer: flags.contains('p'),
+        omit_empty: flags.contains('o'),
+        inline: json == "~",
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_line_of_the_table_can_be_read() {
+        for line in TYPES.lines() {
+            let Some((name, fields)) = line.split_once(' ') else { continue };
+            assert_eq!(fields_of(name).len(), fields.split(' ').count(), "{name}");
+        }
+    }
+
+    #[test]
+    fn every_type_that_a_field_names_is_in_the_table() {
+        let names: Vec<&str> = TYPES.lines().filter_map(|line| line.split(' ').next()).collect();
+        for name in &names {
+            for field in fields_of(name) {
+                if let Kind::Message(other) = field.kind {
+                    assert!(names.contains(&other), "{name} names {other}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! The end of objects: finalizers, grace, preconditions, namespaces.
+
+use serde_json::{Value, json};
+
+use crate::server::{CONFIG_MAPS, PODS, Server, config_map};
+
+#[tokio::test]
+async fn finalizers_hold_an_object_until_the_last_one_is_gone() {
+    let server = Server::new();
+    let one = format!("{CONFIG_MAPS}/a");
+    let mut object = config_map("a", &json!({}));
+    object["metadata"]["finalizers"] = json!(["example.com/one", "example.com/two"]);
+    server.post(CONFIG_MAPS, &object).await.ok();
+    let pending = server.delete(&one, &Value::Null).await.ok();
+    assert_eq!(pending["metadata"]["deletionTimestamp"], "2026-01-01T00:00:00Z");
+    let message = server
+        .merge(&one, &json!({"metadata": {"finalizers": ["example.com/one", "example.com/three"]}}))
+        .await
+        .failed(422, "Invalid");
+    assert!(message.contains("no new finalizers can be added"), "{message}");
+    server.merge(&one, &json!({"metadata": {"finalizers": ["example.com/two"]}})).await.ok();
+    server.get(&one).await.ok();
+    server.merge(&one, &json!({"metadata": {"finalizers": []}})).await.ok();
+    server.get(&one).await.failed(404, "NotFound");
+}
+
+#[tokio::test]
+async fn a_running_pod_has_time_to_end() {
+    let server = Server::new();
+    let pod = json!({"metadata": {"name": "p"}, "spec": {"nodeName": "n", "containers": [{"name": "c", "image": "x:1"}]}});
+    server.post(PODS, &pod).await.ok();
+    let one = format!("{PODS}/p");
+    let ending = server.delete(&one, &Value::Null).await.ok();
+    assert_eq!(ending["metadata"]["deletionGracePeriodSeconds"], 30);
+    assert_eq!(ending["metadata"]["deletionTimestamp"], "2026-01-01T00:00:30Z");
+    let sooner = server.delete(&one, &json!({"gracePeriodSeconds": 5})).await.ok();
+    assert_eq!(sooner["metadata"]["deletionGracePeriodSeconds"], 5);
+    let later = server.delete(&one, &json!({"gracePeriodSeconds": 60})).await.ok();
+    assert_eq!(later["metadata"]["deletionGracePeriodSeconds"], 5, "a deletion can only be made sooner");
+    server.delete(&one, &json!({"gracePeriodSeconds": 0})).await.ok();
+    server.get(&one).await.failed(404, "NotFound");
+}
+
+#[tokio::test]
+async fn a_pod_that_never_ran_ends_at_once() {
+    let server = Server::new();
+    let pod = json!({"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "x:1"}]}});
+    server.post(PODS, &pod).await.ok();
+    server.delete(&format!("{PODS}/p"), &Value::Null).await.ok();
+    server.get(&format!("{PODS}/p")).await.failed(404, "NotFound");
+}
+
+#[tokio::test]
+async fn the_wrong_uid_deletes_nothing() {
+    let server = Server::new();
+    server.post(CONFIG_MAPS, &config_map("a", &json!({}))).await.ok();
+    let options = json!({"preconditions": {"uid": "another"}});
+    let message = server.delete(&format!("{CONFIG_MAPS}/a"), &options).await.failed(409, "Conflict");
+    assert!(message.contains("the UID in the precondition (another) does not match"), "{message}");
+    server.get(&format!("{CONFIG_MAPS}/a")).await.ok();
+}
+
+#[tokio::test]
+async fn a_terminating_namespace_takes_nothing_in() {
+    let server = Server::new();
+    server.post("/api/v1/namespaces", &json!({"metadata": {"name": "n"}})).await.ok();
+    let ending = server.delete("/api/v1/namespaces/n", &Value::Null).await.ok();
+    assert_eq!(ending["status"]["phase"], "Terminating");
+    let path = "/api/v1/namespaces/n/configmaps";
+    let message = server.post(path, &config_map("a", &json!({}))).await.failed(403, "Forbidden");
+    assert!(message.contains("because it is being terminated"), "{message}");
+    let mut last = server.get("/api/v1/namespaces/n").await.ok();
+    last["spec"]["finalizers"] = json!([]);
+    server.put("/api/v1/namespaces/n/finalize", &last).await.ok();
+    server.get("/api/v1/namespaces/n").await.failed(404, "NotFound");
+    server.post(path, &config_map("a", &json!({}))).await.failed(404, "NotFound");
+}

@@ -103,7 +103,7 @@ impl ApiServer {
             Route::Healthy => Ok(answer::text("ok")),
             Route::Version => Ok(answer::json(&version())),
             Route::Discovery(part) => call.discover(&part),
-            Route::OpenApi(part) => call.open_api(part.as_deref()),
+            Route::OpenApi(part) => Ok(call.open_api(part.as_deref())),
             Route::Resource(place) => call.resource(&place),
             Route::Unknown => Ok(answer::not_a_path()),
         }

@@ -203,17 +203,20 @@ fn special(name: &str, bytes: &[u8], depth: usize) -> Result<Option<Value>, Erro
         "Quantity" => json!(first(bytes, 1)?.map_or(Ok(String::new()), Wire::text)?),
         "IntOrString" => {
             let is_text = first(bytes, 1)?.map_or(Ok(0), Wire::number)? == 1;
-            match is_text {
-                true => json!(first(bytes, 3)?.map_or(Ok(String::new()), Wire::text)?),
-                false => json!(first(bytes, 2)?.map_or(Ok(0), Wire::number)? as i64),
+            if is_text {
+                json!(first(bytes, 3)?.map_or(Ok(String::new()), Wire::text)?)
+            } else {
+                json!(first(bytes, 2)?.map_or(Ok(0), Wire::number)? as i64)
             }
         }
         "RawExtension" | "FieldsV1" | "JSON" => {
             let raw = first(bytes, 1)?.map_or(Ok(&[][..]), Wire::bytes)?;
-            match raw.starts_with(MAGIC) {
-                true => decode(raw)?,
-                false if raw.is_empty() => Value::Null,
-                false => serde_json::from_slice(raw).map_err(|_| Error::Malformed)?,
+            if raw.starts_with(MAGIC) {
+                decode(raw)?
+            } else if raw.is_empty() {
+                Value::Null
+            } else {
+                serde_json::from_slice(raw).map_err(|_| Error::Malformed)?
             }
         }
         "Duration" if name.starts_with(META) => {
@@ -243,7 +246,7 @@ fn alternatives(name: &str, bytes: &[u8], depth: usize) -> Result<Value, Error> 
     while let Some((number, wire)) = reader.next()? {
         match (number, name.ends_with("OrArray")) {
             (2, true) if !name.ends_with("OrStringArray") => {
-                items.push(message(&props, wire.bytes()?, depth)?)
+                items.push(message(&props, wire.bytes()?, depth)?);
             }
             (2, _) => items.push(json!(wire.text()?)),
             _ => {}

@@ -149,7 +149,7 @@ impl Resource {
     /// A stored object as this version of the resource shows it.
     pub fn present(&self, object: &Arc<Object>) -> Result<Presented> {
         if let Some(served) = self.custom() {
-            return served.present(object);
+            return Ok(served.present(object));
         }
         if event::is_modern(self) {
             return Ok(Presented::Converted(event::to_modern(decode::stored(object))));

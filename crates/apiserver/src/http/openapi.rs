@@ -10,27 +10,24 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
 use super::{Body, Call, answer};
-use crate::{
-    error::Result,
-    registry::{Catalog, Origin, Resource, catalog, definitions},
-};
+use crate::registry::{Catalog, Origin, Resource, catalog, definitions};
 
 const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.";
 
 impl Call<'_> {
-    pub(super) fn open_api(&self, document: Option<&str>) -> Result<Response<Body>> {
+    pub(super) fn open_api(&self, document: Option<&str>) -> Response<Body> {
         let catalog = self.registry.catalog();
         let Some(path) = document else {
-            return Ok(answer::json(&index(&catalog)));
+            return answer::json(&index(&catalog));
         };
         let (group, version) = match path.split('/').collect::<Vec<_>>().as_slice() {
             ["api", version] => (String::new(), (*version).to_owned()),
             ["apis", group, version] => ((*group).to_owned(), (*version).to_owned()),
-            _ => return Ok(answer::not_a_path()),
+            _ => return answer::not_a_path(),
         };
         match catalog.version(&group, &version) {
-            Some(found) => Ok(answer::json(&self::document(&group, found))),
-            None => Ok(answer::not_a_path()),
+            Some(found) => answer::json(&self::document(&group, found)),
+            None => answer::not_a_path(),
         }
     }
 }
@@ -65,7 +62,10 @@ fn fingerprint(version: &catalog::Version) -> String {
             hasher.update(served.schema.to_string().as_bytes());
         }
     }
-    hasher.finalize().iter().map(|byte| format!("{byte:02X}")).collect()
+    format!(
+        "{:X}",
+        u128::from_be_bytes(*hasher.finalize().first_chunk().expect("a SHA-256 must have 32 bytes"))
+    )
 }
 
 fn document(group: &str, version: &catalog::Version) -> Value {
@@ -178,22 +178,17 @@ fn add_paths(paths: &mut Map<String, Value>, group: &str, version: &str, resourc
     let mut many = Map::new();
     let mut one = Map::new();
     for verb in &resource.verbs {
-        match verb.as_str() {
-            "list" => drop(
-                many.insert("get".into(), operation("list", &["labelSelector", "fieldSelector", "limit"])),
-            ),
-            "create" => drop(many.insert("post".into(), operation("post", &write))),
-            "deletecollection" => {
-                drop(many.insert("delete".into(), operation("deletecollection", &["dryRun"])))
-            }
-            "get" => drop(one.insert("get".into(), operation("get", &[]))),
-            "update" => drop(one.insert("put".into(), operation("put", &write))),
-            "patch" => drop(one.insert("patch".into(), operation("patch", &write))),
-            "delete" => {
-                drop(one.insert("delete".into(), operation("delete", &["dryRun", "propagationPolicy"])))
-            }
-            _ => {}
-        }
+        let (operations, method, action, parameters): (_, _, _, &[&str]) = match verb.as_str() {
+            "list" => (&mut many, "get", "list", &["labelSelector", "fieldSelector", "limit"]),
+            "create" => (&mut many, "post", "post", &write),
+            "deletecollection" => (&mut many, "delete", "deletecollection", &["dryRun"]),
+            "get" => (&mut one, "get", "get", &[]),
+            "update" => (&mut one, "put", "put", &write),
+            "patch" => (&mut one, "patch", "patch", &write),
+            "delete" => (&mut one, "delete", "delete", &["dryRun", "propagationPolicy"]),
+            _ => continue,
+        };
+        operations.insert(method.into(), operation(action, parameters));
     }
     if !many.is_empty() {
         paths.insert(collection.clone(), Value::Object(many));

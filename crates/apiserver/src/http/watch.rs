@@ -26,7 +26,7 @@ use crate::{
 };
 
 /// How often an idle watcher that wants bookmarks is told how far it has come.
-const BOOKMARKS: Duration = Duration::from_secs(60);
+const BOOKMARKS: Duration = Duration::from_mins(1);
 
 /// The annotation of the bookmark after which everything that existed has been sent.
 const INITIAL_END: &str = "k8s.io/initial-events-end";
@@ -50,7 +50,7 @@ impl Call<'_> {
             Err(error) if error.code == 410 => return Ok(answer::body(Body::whole(failure(&error)))),
             outcome => outcome?,
         };
-        let (low, high) = (Duration::from_secs(1800), Duration::from_secs(3600));
+        let (low, high) = (Duration::from_mins(30), Duration::from_hours(1));
         let environment = self.registry.environment();
         let timeout = self.query.seconds("timeoutSeconds")?.filter(|timeout| !timeout.is_zero());
         let timeout = timeout.unwrap_or_else(|| environment.duration_between(low, high));

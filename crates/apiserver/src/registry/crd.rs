@@ -17,11 +17,7 @@ use super::{
     resource::{GroupVersionKind, text},
     scale,
 };
-use crate::{
-    error::{Cause, Result},
-    schema::TypeRef,
-    store::Object,
-};
+use crate::{error::Cause, schema::TypeRef, store::Object};
 
 pub(super) use self::settle::{Known, begin_deletion};
 
@@ -94,16 +90,16 @@ impl Served {
     }
 
     /// A stored object as this version shows it.
-    pub(super) fn present(&self, object: &Arc<Object>) -> Result<Presented> {
+    pub(super) fn present(&self, object: &Arc<Object>) -> Presented {
         if object.revision > self.since && object.bytes.starts_with(&self.prefix) {
-            return Ok(Presented::Stored(Arc::clone(object)));
+            return Presented::Stored(Arc::clone(object));
         }
         let mut value = decode::stored(object);
         value["apiVersion"] = json!(self.api_version);
         let schema = self.type_ref();
         schema.prune(&mut value);
         schema.apply_defaults(&mut value);
-        Ok(Presented::Converted(value))
+        Presented::Converted(value)
     }
 
     /// The form in which an object of this version is stored.

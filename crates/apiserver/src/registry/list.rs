@@ -78,7 +78,7 @@ impl Registry {
             Some(revision) => self
                 .store()
                 .snapshot_at(&resource.table, namespace, revision)
-                .map_err(|_| self.expired_list(options))?,
+                .map_err(|_| expired_list(options))?,
         };
         let mut objects = snapshot.objects;
         if let Some(after) = after {
@@ -108,19 +108,6 @@ impl Registry {
         Ok((exact.then_some(revision), None))
     }
 
-    fn expired_list(&self, options: &ListOptions) -> Error {
-        if options.continue_token.is_empty() {
-            return Error::expired("The resourceVersion for the provided list is too old.");
-        }
-        Error::expired(
-            "The provided continue parameter is too old to display a consistent list result. You can start a new \
-             list without the continue parameter, or use the continue token in this response to retrieve the \
-             remainder of the results. Continuing with the provided token results in an inconsistent list - \
-             objects that were created, modified, or deleted between the time the first chunk was returned and now \
-             may show up in the list.",
-        )
-    }
-
     /// A cursor over the changes of a resource.
     pub fn watch(&self, resource: &Resource, options: &WatchOptions) -> Result<Watch> {
         let start = match options.start {
@@ -132,6 +119,19 @@ impl Registry {
             WatchError::Future { requested, current } => too_large(requested, current),
         })
     }
+}
+
+fn expired_list(options: &ListOptions) -> Error {
+    if options.continue_token.is_empty() {
+        return Error::expired("The resourceVersion for the provided list is too old.");
+    }
+    Error::expired(
+        "The provided continue parameter is too old to display a consistent list result. You can start a new \
+         list without the continue parameter, or use the continue token in this response to retrieve the \
+         remainder of the results. Continuing with the provided token results in an inconsistent list - \
+         objects that were created, modified, or deleted between the time the first chunk was returned and now \
+         may show up in the list.",
+    )
 }
 
 /// The error of a watch that fell out of the history.

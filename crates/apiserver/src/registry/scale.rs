@@ -57,7 +57,7 @@ pub(super) fn set(resource: &Resource, object: &Value, scale: &Value) -> Result<
     let paths = paths(resource)?;
     let wanted = scale.pointer("/spec/replicas").cloned().unwrap_or_else(|| json!(0));
     let name = text(object, "/metadata/name");
-    if !wanted.as_i64().is_some_and(|wanted| wanted >= 0) {
+    if wanted.as_i64().is_none_or(|wanted| wanted < 0) {
         let cause = Cause::invalid("spec.replicas", &wanted, "must be greater than or equal to 0");
         let what = crate::error::Named { group: "autoscaling", resource: "Scale" };
         return Err(Error::invalid(what, name, vec![cause]));

@@ -43,36 +43,11 @@ impl Registry {
             taken.loaded = true;
         }
         if needs_address(service) {
-            self.assign_cluster_ip(&mut taken, resource, service)?;
+            assign_cluster_ip(&mut taken, resource, service)?;
         }
         if matches!(text(service, "/spec/type"), "NodePort" | "LoadBalancer") {
             assign_node_ports(&mut taken, service)?;
         }
-        Ok(())
-    }
-
-    fn assign_cluster_ip(
-        &self,
-        taken: &mut Addresses,
-        resource: &Resource,
-        service: &mut Value,
-    ) -> Result<()> {
-        let asked = text(service, "/spec/clusterIP").to_owned();
-        let address = if asked.is_empty() {
-            let free = (FIRST..=LAST).find(|address| !taken.cluster.contains(address));
-            let free =
-                free.ok_or_else(|| Error::internal("failed to allocate a serviceIP: range is full"))?;
-            Ipv4Addr::from(free)
-        } else {
-            asked.parse().map_err(|_| {
-                let cause = Cause::invalid("spec.clusterIPs[0]", &json!(asked), "must be a valid IP address");
-                Error::invalid(resource.named_kind(), text(service, "/metadata/name"), vec![cause])
-            })?
-        };
-        taken.cluster.insert(address.into());
-        service["spec"]["clusterIP"] = json!(address.to_string());
-        service["spec"]["clusterIPs"] = json!([address.to_string()]);
-        service["spec"]["ipFamilies"] = json!(["IPv4"]);
         Ok(())
     }
 
@@ -113,5 +88,24 @@ fn assign_node_ports(taken: &mut Addresses, service: &mut Value) -> Result<()> {
         taken.ports.insert(number);
         port["nodePort"] = json!(number);
     }
+    Ok(())
+}
+
+fn assign_cluster_ip(taken: &mut Addresses, resource: &Resource, service: &mut Value) -> Result<()> {
+    let asked = text(service, "/spec/clusterIP").to_owned();
+    let address = if asked.is_empty() {
+        let free = (FIRST..=LAST).find(|address| !taken.cluster.contains(address));
+        let free = free.ok_or_else(|| Error::internal("failed to allocate a serviceIP: range is full"))?;
+        Ipv4Addr::from(free)
+    } else {
+        asked.parse().map_err(|_| {
+            let cause = Cause::invalid("spec.clusterIPs[0]", &json!(asked), "must be a valid IP address");
+            Error::invalid(resource.named_kind(), text(service, "/metadata/name"), vec![cause])
+        })?
+    };
+    taken.cluster.insert(address.into());
+    service["spec"]["clusterIP"] = json!(address.to_string());
+    service["spec"]["clusterIPs"] = json!([address.to_string()]);
+    service["spec"]["ipFamilies"] = json!(["IPv4"]);
     Ok(())
 }

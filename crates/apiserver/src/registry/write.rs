@@ -189,7 +189,7 @@ impl Registry {
             let current = self.get(resource, namespace, name)?;
             let old = resource.present(&current)?.into_value();
             let mut new = change(&old)?;
-            self.check_revision(target, &new, current.revision)?;
+            check_revision(target, &new, current.revision)?;
             metadata::keep_system_fields(&mut new, &old, resource)?;
             strategy::prepare_update(resource, target.subresource, &mut new, &old, self.environment());
             if ownership == Ownership::Track {
@@ -200,7 +200,7 @@ impl Registry {
             if new == old {
                 return resource.present(&current);
             }
-            self.check_update(target, &new, &old)?;
+            check_update(target, &new, &old)?;
             if strategy::is_service(resource) {
                 self.assign_addresses(resource, &mut new)?;
             }
@@ -214,26 +214,6 @@ impl Registry {
             }
         }
         Err(Error::stale(resource.named(), name))
-    }
-
-    fn check_revision(&self, target: Target<'_>, new: &Value, current: u64) -> Result<()> {
-        let claimed = text(new, "/metadata/resourceVersion");
-        if claimed.is_empty() || claimed == current.to_string() {
-            return Ok(());
-        }
-        Err(Error::stale(target.resource.named(), target.name))
-    }
-
-    fn check_update(&self, target: Target<'_>, new: &Value, old: &Value) -> Result<()> {
-        let resource = target.resource;
-        let mut causes = strategy::validate(resource, new, Some(old));
-        if is_deleting(old) {
-            causes.extend(new_finalizers(new, old));
-        }
-        if causes.is_empty() {
-            return Ok(());
-        }
-        Err(Error::invalid(resource.named_kind(), target.name, causes))
     }
 
     /// Commits a new version, or the removal that the last finalizer was holding back.
@@ -378,4 +358,24 @@ fn new_finalizers(new: &Value, old: &Value) -> Option<Cause> {
         );
         Cause::forbidden("metadata.finalizers", &why)
     })
+}
+
+fn check_revision(target: Target<'_>, new: &Value, current: u64) -> Result<()> {
+    let claimed = text(new, "/metadata/resourceVersion");
+    if claimed.is_empty() || claimed == current.to_string() {
+        return Ok(());
+    }
+    Err(Error::stale(target.resource.named(), target.name))
+}
+
+fn check_update(target: Target<'_>, new: &Value, old: &Value) -> Result<()> {
+    let resource = target.resource;
+    let mut causes = strategy::validate(resource, new, Some(old));
+    if is_deleting(old) {
+        causes.extend(new_finalizers(new, old));
+    }
+    if causes.is_empty() {
+        return Ok(());
+    }
+    Err(Error::invalid(resource.named_kind(), target.name, causes))
 }

@@ -1,5 +1,7 @@
 //! The server as its clients see it: requests in, answers and watch lines out, no socket between.
 
+#![expect(clippy::unwrap_used, reason = "a test that meets the unexpected must stop")]
+
 mod custom;
 mod deletion;
 mod lists;

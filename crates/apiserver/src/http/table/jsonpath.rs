@@ -37,7 +37,7 @@ fn apply<'a>(step: &Step, value: &'a Value) -> Vec<&'a Value> {
             .filter(|item| {
                 let found = walk(path, vec![item]);
                 match wanted {
-                    Some(wanted) => found.iter().any(|value| *value == wanted),
+                    Some(wanted) => found.contains(&wanted),
                     None => !found.is_empty(),
                 }
             })

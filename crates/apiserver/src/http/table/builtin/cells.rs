@@ -121,9 +121,9 @@ fn pod_status(pod: &Value) -> String {
         let waiting = text(status, "/state/waiting/reason");
         let terminated = text(status, "/state/terminated/reason");
         if !waiting.is_empty() {
-            reason = waiting.to_owned();
+            waiting.clone_into(&mut reason);
         } else if !terminated.is_empty() {
-            reason = terminated.to_owned();
+            terminated.clone_into(&mut reason);
         } else if status.pointer("/state/terminated").is_some() {
             reason = format!("ExitCode:{}", number(status, "/state/terminated/exitCode"));
         } else if status["ready"] == json!(true) && status.pointer("/state/running").is_some() {

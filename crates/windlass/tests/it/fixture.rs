@@ -77,6 +77,8 @@ pub async fn real<F: Future<Output = ()>>(scenario: impl FnOnce(Cluster) -> F) {
     scenario(cluster.clone()).await;
     let namespaces = Api::<Namespace>::all(cluster.user.clone());
     namespaces.delete(&cluster.namespace, &DeleteParams::default()).await.unwrap();
+    cluster.uninstall(Gadget::crd_name()).await;
+    cluster.uninstall(Pool::crd_name()).await;
 }
 
 impl Cluster {
@@ -93,6 +95,14 @@ impl Cluster {
         crds.patch(name, &params, &Patch::Apply(crd)).await.unwrap();
         let established = await_condition(crds, name, until::is_crd_established());
         tokio::time::timeout(Duration::from_secs(10), established).await.unwrap().unwrap();
+    }
+
+    async fn uninstall(&self, name: &str) {
+        let crds = Api::<CustomResourceDefinition>::all(self.user.clone());
+        let uid = crds.get(name).await.unwrap().metadata.uid.unwrap();
+        crds.delete(name, &DeleteParams::default()).await.unwrap();
+        let gone = await_condition(crds, name, until::is_deleted(&uid));
+        tokio::time::timeout(Duration::from_secs(30), gone).await.unwrap().unwrap();
     }
 
     pub fn api<K>(&self) -> Api<K>

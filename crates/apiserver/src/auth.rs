@@ -1,10 +1,12 @@
-//! Who asks.
+//! Who asks, and what they may do.
+
+pub mod rbac;
 
 /// The group whose members may do everything.
 pub const MASTERS: &str = "system:masters";
 
 /// An authenticated user. It travels in the extensions of a request, put there by whoever has
-/// authenticated it: the listener from a certificate or a token, an in-process client from its maker.
+/// authenticated it: the listener from a certificate, an in-process client from its maker.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
     /// The user's name.
@@ -24,6 +26,12 @@ impl Identity {
     /// The administrator of a cluster that was just made.
     pub fn admin() -> Self {
         Self::new("kubernetes-admin", [MASTERS.to_owned()])
+    }
+
+    /// What runs in a Pod with this service account.
+    pub fn service_account(namespace: &str, name: &str) -> Self {
+        let groups = ["system:serviceaccounts".to_owned(), format!("system:serviceaccounts:{namespace}")];
+        Self::new(format!("system:serviceaccount:{namespace}:{name}"), groups)
     }
 
     /// Nobody in particular.

@@ -39,7 +39,7 @@ use self::{
     query::Query,
 };
 use crate::{
-    auth::Identity,
+    auth::{Identity, rbac::Action},
     error::{Error, Named, Reason, Result},
     registry::{Registry, Resource},
 };
@@ -111,33 +111,43 @@ impl ApiServer {
 }
 
 impl Call<'_> {
-    /// Members of `system:masters` may do everything; everybody may ask what the server is.
+    /// Refuses what the user may not do.
     fn authorize(&self, route: &Route) -> Result<()> {
-        let public = matches!(route, Route::Healthy | Route::Version);
-        if public || self.identity.is_master() {
+        match route {
+            Route::Resource(place) => self.authorize_resource(place),
+            _ => self.authorize_path(),
+        }
+    }
+
+    fn authorize_resource(&self, place: &Place) -> Result<()> {
+        let verb = self.verb(place);
+        let resource = match &place.subresource {
+            Some(subresource) => format!("{}/{subresource}", place.resource),
+            None => place.resource.clone(),
+        };
+        let (namespace, name) = (place.namespace(), place.name());
+        let action = Action::Resource { verb, group: &place.group, resource: &resource, namespace, name };
+        if self.registry.allows(&self.identity, action) {
             return Ok(());
         }
-        let why = |what: &str| format!("User \"{}\" cannot {what}", self.identity.name);
-        let method = self.parts.method.as_str().to_lowercase();
-        Err(match route {
-            Route::Resource(place) => {
-                let verb = self.verb(place);
-                let scope = match &place.namespace {
-                    Some(namespace) => format!("in the namespace \"{namespace}\""),
-                    None => "at the cluster scope".to_owned(),
-                };
-                let what = Named { group: &place.group, resource: &place.resource };
-                let why = why(&format!(
-                    "{verb} resource \"{}\" in API group \"{}\" {scope}",
-                    place.resource, place.group
-                ));
-                Error::forbidden(what, place.name.as_deref().unwrap_or_default(), why)
-            }
-            _ => {
-                let why = why(&format!("{method} path \"{}\"", self.parts.uri.path()));
-                Error::forbidden(Named { group: "", resource: "" }, "", why)
-            }
-        })
+        let scope = match &place.namespace {
+            Some(namespace) => format!("in the namespace \"{namespace}\""),
+            None => "at the cluster scope".to_owned(),
+        };
+        let why = format!(
+            "User \"{}\" cannot {verb} resource \"{resource}\" in API group \"{}\" {scope}",
+            self.identity.name, place.group
+        );
+        Err(Error::forbidden(Named { group: &place.group, resource: &place.resource }, name, why))
+    }
+
+    fn authorize_path(&self) -> Result<()> {
+        let (verb, path) = (self.parts.method.as_str().to_lowercase(), self.parts.uri.path());
+        if self.registry.allows(&self.identity, Action::Path { verb: &verb, path }) {
+            return Ok(());
+        }
+        let why = format!("User \"{}\" cannot {verb} path \"{path}\"", self.identity.name);
+        Err(Error::forbidden(Named { group: "", resource: "" }, "", why))
     }
 
     /// The API's word for what the request does.

@@ -43,6 +43,10 @@ pub use self::{
     write::{FieldValidation, Target, WriteOptions, Written},
 };
 use crate::{
+    auth::{
+        Identity,
+        rbac::{Action, Authorizer},
+    },
     environment::Environment,
     error::{Error, Result},
     store::{Fields, Key, Object, Store},
@@ -55,6 +59,7 @@ pub struct Registry {
     catalog: RwLock<Arc<Catalog>>,
     environment: Environment,
     addresses: Mutex<service::Addresses>,
+    authorizer: Authorizer,
     /// Held while definitions settle, so that two of them never build a catalogue from half of each other.
     definitions: Mutex<crd::Known>,
     /// Whether a definition has changed since they were last looked at.
@@ -70,6 +75,7 @@ impl Registry {
             catalog: RwLock::new(Arc::new(Catalog::built_in())),
             environment,
             addresses: Mutex::default(),
+            authorizer: Authorizer::default(),
             definitions: Mutex::default(),
             unsettled: AtomicBool::new(false),
         };
@@ -86,6 +92,11 @@ impl Registry {
     /// The store behind the registry.
     pub fn store(&self) -> &Arc<Store> {
         &self.store
+    }
+
+    /// Whether the user may do it.
+    pub fn allows(&self, who: &Identity, action: Action<'_>) -> bool {
+        self.authorizer.allows(&self.store, who, action)
     }
 
     /// The clock and the random source.

@@ -167,6 +167,11 @@ impl Store {
         self.read().tables.get(table).map_or(0, |table| table.objects.len())
     }
 
+    /// The revision of the table's last change; 0 if it has none.
+    pub fn table_revision(&self, table: &TableName) -> u64 {
+        self.read().tables.get(table).map_or(0, |table| table.history.latest())
+    }
+
     /// All objects of the table, or of one namespace of it, now.
     pub fn snapshot(&self, table: &TableName, namespace: Option<&str>) -> Snapshot {
         let state = self.read();

@@ -1,6 +1,6 @@
 //! What a new cluster has before anybody asks for it.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{
     Registry, decode,
@@ -8,15 +8,59 @@ use super::{
 };
 use crate::error::{Error, Reason, Result};
 
+const RBAC: &str = "rbac.authorization.k8s.io";
+
+/// Who may do what before anybody was given anything: role, rules, and the groups that have it.
+fn roles() -> [(&'static str, Value, &'static [&'static str]); 4] {
+    let see = |paths: &[&str]| json!([{"nonResourceURLs": paths, "verbs": ["get"]}]);
+    let health = ["/healthz", "/livez", "/readyz", "/version", "/version/"];
+    let discovery = [
+        "/api",
+        "/api/*",
+        "/apis",
+        "/apis/*",
+        "/healthz",
+        "/livez",
+        "/openapi",
+        "/openapi/*",
+        "/readyz",
+        "/version",
+        "/version/",
+    ];
+    let all = json!([{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]},
+        {"nonResourceURLs": ["*"], "verbs": ["*"]}]);
+    let reviews = json!([
+        {"apiGroups": ["authorization.k8s.io"], "resources": ["selfsubjectaccessreviews", "selfsubjectrulesreviews"],
+            "verbs": ["create"]},
+        {"apiGroups": ["authentication.k8s.io"], "resources": ["selfsubjectreviews"], "verbs": ["create"]}]);
+    [
+        ("cluster-admin", all, &["system:masters"]),
+        ("system:basic-user", reviews, &["system:authenticated"]),
+        ("system:discovery", see(&discovery), &["system:authenticated"]),
+        ("system:public-info-viewer", see(&health), &["system:authenticated", "system:unauthenticated"]),
+    ]
+}
+
 const NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
 
 impl Registry {
-    /// Creates the namespaces and the Service of the API itself, where they are not there already.
+    /// Creates the namespaces, the first roles and the Service of the API itself, where they are not there already.
     pub(super) fn bootstrap(&self) -> Result<()> {
         for name in NAMESPACES {
-            self.ensure("namespaces", "", json!({"metadata": {"name": name}}))?;
+            self.ensure("", "namespaces", "", json!({"metadata": {"name": name}}))?;
+        }
+        for (name, rules, groups) in roles() {
+            let metadata = json!({"name": name, "labels": {"kubernetes.io/bootstrapping": "rbac-defaults"},
+                "annotations": {"rbac.authorization.kubernetes.io/autoupdate": "true"}});
+            self.ensure(RBAC, "clusterroles", "", json!({"metadata": metadata, "rules": rules}))?;
+            let subjects =
+                groups.iter().map(|group| json!({"apiGroup": RBAC, "kind": "Group", "name": group}));
+            let binding = json!({"metadata": metadata, "subjects": subjects.collect::<Vec<_>>(),
+                "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": name}});
+            self.ensure(RBAC, "clusterrolebindings", "", binding)?;
         }
         self.ensure(
+            "",
             "services",
             "default",
             json!({
@@ -27,8 +71,8 @@ impl Registry {
         )
     }
 
-    fn ensure(&self, plural: &str, namespace: &str, value: serde_json::Value) -> Result<()> {
-        let resource = self.resource("", "v1", plural)?;
+    fn ensure(&self, group: &str, plural: &str, namespace: &str, value: Value) -> Result<()> {
+        let resource = self.resource(group, "v1", plural)?;
         let target = Target { resource: &resource, namespace, name: "", subresource: "" };
         let options = WriteOptions { manager: "kube-apiserver".into(), ..WriteOptions::default() };
         match self.create(target, decode::Body { value, duplicates: Vec::new() }, &options) {

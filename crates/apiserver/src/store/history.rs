@@ -92,6 +92,11 @@ impl History {
         self.changed.send_replace(revision);
     }
 
+    /// The revision of the last change, or of the table's beginning.
+    pub(super) fn latest(&self) -> u64 {
+        *self.changed.borrow()
+    }
+
     /// Tells of every later change.
     pub(super) fn subscribe(&self) -> watch::Receiver<u64> {
         self.changed.subscribe()

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that meets the unexpected must stop")]
 
+mod access;
 mod custom;
 mod deletion;
 mod lists;

@@ -22,7 +22,7 @@ pub(crate) const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/default/deploymen
 pub(crate) const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
 #[derive(Clone)]
-pub(crate) struct Server(ApiServer);
+pub(crate) struct Server(ApiServer, Identity);
 
 /// An answer, decoded.
 #[derive(Debug)]
@@ -61,12 +61,20 @@ impl Server {
     pub(crate) fn with_store(store: Store) -> Self {
         let start: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
         let environment = Environment::new(TokioClock::starting_at(start), 7);
-        Self(ApiServer::new(Arc::new(Registry::new(Arc::new(store), environment).unwrap())))
+        Self(
+            ApiServer::new(Arc::new(Registry::new(Arc::new(store), environment).unwrap())),
+            Identity::admin(),
+        )
+    }
+
+    /// The same server for somebody else.
+    pub(crate) fn as_user(&self, identity: Identity) -> Self {
+        Self(self.0.clone(), identity)
     }
 
     async fn request(&self, request: Request<Full<Bytes>>) -> http::Response<Body> {
         let mut request = request;
-        request.extensions_mut().insert(Identity::admin());
+        request.extensions_mut().insert(self.1.clone());
         self.0.answer(request).await
     }
 

@@ -1,0 +1,262 @@
+//! Role-based access: from the roles and bindings in the store to a yes or no.
+//!
+//! The policy is read from the store and kept until one of its four tables changes.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::Identity;
+use crate::store::{Store, TableName};
+
+const GROUP: &str = "rbac.authorization.k8s.io";
+const TABLES: [&str; 4] = ["clusterrolebindings", "clusterroles", "rolebindings", "roles"];
+
+/// What somebody wants to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Action<'a> {
+    /// Something with a resource.
+    Resource {
+        /// The verb, such as `list`.
+        verb: &'a str,
+        /// The API group.
+        group: &'a str,
+        /// The plural name, with `/subresource` if there is one.
+        resource: &'a str,
+        /// The namespace, or empty.
+        namespace: &'a str,
+        /// The object's name, or empty.
+        name: &'a str,
+    },
+    /// Something with a path outside of the resources.
+    Path {
+        /// The HTTP method in lower case.
+        verb: &'a str,
+        /// The path.
+        path: &'a str,
+    },
+}
+
+/// Answers from the roles and bindings of a store.
+#[derive(Debug, Default)]
+pub struct Authorizer {
+    kept: Mutex<Option<Arc<Policy>>>,
+}
+
+/// The policy at one moment.
+#[derive(Debug)]
+struct Policy {
+    revisions: [u64; 4],
+    grants: Vec<Grant>,
+}
+
+/// Rules for subjects, everywhere or in one namespace.
+#[derive(Debug)]
+struct Grant {
+    namespace: Option<String>,
+    subjects: Vec<Subject>,
+    rules: Arc<[Rule]>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+#[derive(Default)]
+struct Rule {
+    verbs: Vec<String>,
+    api_groups: Vec<String>,
+    resources: Vec<String>,
+    resource_names: Vec<String>,
+    #[serde(rename = "nonResourceURLs")]
+    paths: Vec<String>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+struct Subject {
+    kind: String,
+    name: String,
+    #[serde(default)]
+    namespace: String,
+}
+
+impl Authorizer {
+    /// Whether the user may do it.
+    pub fn allows(&self, store: &Store, who: &Identity, action: Action<'_>) -> bool {
+        who.is_master() || self.policy(store).allows(who, action)
+    }
+
+    fn policy(&self, store: &Store) -> Arc<Policy> {
+        let revisions = TABLES.map(|plural| store.table_revision(&table(plural)));
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*kept {
+            Some(policy) if policy.revisions == revisions => Arc::clone(policy),
+            _ => {
+                let policy = Arc::new(Policy { revisions, grants: grants(store) });
+                *kept = Some(Arc::clone(&policy));
+                policy
+            }
+        }
+    }
+}
+
+fn table(plural: &str) -> TableName {
+    TableName { group: GROUP.into(), plural: plural.into() }
+}
+
+fn objects(store: &Store, plural: &str) -> Vec<Value> {
+    let objects = store.snapshot(&table(plural), None).objects;
+    objects.iter().filter_map(|object| serde_json::from_slice(&object.bytes).ok()).collect()
+}
+
+fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
+    value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn grants(store: &Store) -> Vec<Grant> {
+    type Role = (String, String, Arc<[Rule]>);
+    let role = |role: &Value| -> Role {
+        let rules: Vec<Rule> = serde_json::from_value(role["rules"].clone()).unwrap_or_default();
+        (text(role, "/metadata/namespace").into(), text(role, "/metadata/name").into(), rules.into())
+    };
+    let everywhere: Vec<Role> = objects(store, "clusterroles").iter().map(role).collect();
+    let inside: Vec<Role> = objects(store, "roles").iter().map(role).collect();
+    let bindings = objects(store, "clusterrolebindings").into_iter().chain(objects(store, "rolebindings"));
+    bindings
+        .filter_map(|binding| {
+            let namespace = text(&binding, "/metadata/namespace");
+            let name = text(&binding, "/roleRef/name");
+            let known = match text(&binding, "/roleRef/kind") {
+                "ClusterRole" => everywhere.iter().find(|(_, role, _)| role == name),
+                _ => inside.iter().find(|(place, role, _)| place == namespace && role == name),
+            };
+            let (_, _, rules) = known?;
+            Some(Grant {
+                namespace: (!namespace.is_empty()).then(|| namespace.to_owned()),
+                subjects: serde_json::from_value(binding["subjects"].clone()).unwrap_or_default(),
+                rules: Arc::clone(rules),
+            })
+        })
+        .collect()
+}
+
+impl Policy {
+    fn allows(&self, who: &Identity, action: Action<'_>) -> bool {
+        self.grants.iter().any(|grant| {
+            grant.reaches(action)
+                && grant.subjects.iter().any(|subject| subject.is(who))
+                && grant.rules.iter().any(|rule| rule.covers(action))
+        })
+    }
+}
+
+impl Grant {
+    fn reaches(&self, action: Action<'_>) -> bool {
+        match (&self.namespace, action) {
+            (None, _) => true,
+            (Some(own), Action::Resource { namespace, .. }) => own == namespace,
+            (Some(_), Action::Path { .. }) => false,
+        }
+    }
+}
+
+impl Subject {
+    fn is(&self, who: &Identity) -> bool {
+        match self.kind.as_str() {
+            "User" => self.name == who.name,
+            "Group" => who.groups.contains(&self.name),
+            "ServiceAccount" => who.name == format!("system:serviceaccount:{}:{}", self.namespace, self.name),
+            _ => false,
+        }
+    }
+}
+
+fn listed(list: &[String], value: &str) -> bool {
+    list.iter().any(|one| one == "*" || one == value)
+}
+
+impl Rule {
+    fn covers(&self, action: Action<'_>) -> bool {
+        match action {
+            Action::Resource { verb, group, resource, name, .. } => {
+                listed(&self.verbs, verb)
+                    && listed(&self.api_groups, group)
+                    && self.covers_resource(resource)
+                    && (self.resource_names.is_empty() || self.resource_names.iter().any(|one| one == name))
+            }
+            Action::Path { verb, path } => {
+                listed(&self.verbs, verb) && self.paths.iter().any(|pattern| covers_path(pattern, path))
+            }
+        }
+    }
+
+    fn covers_resource(&self, resource: &str) -> bool {
+        let part = resource.split_once('/').map(|(_, subresource)| format!("*/{subresource}"));
+        listed(&self.resources, resource) || part.is_some_and(|part| self.resources.contains(&part))
+    }
+}
+
+fn covers_path(pattern: &str, path: &str) -> bool {
+    match pattern.strip_suffix('*') {
+        Some(start) => path.starts_with(start),
+        None => pattern == path,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::store::{Draft, Key};
+
+    fn put(store: &Store, plural: &str, namespace: &str, name: &str, mut object: Value) {
+        object["metadata"] = json!({"name": name, "namespace": namespace});
+        let draft = Draft::encode(&object, Arc::from([]));
+        store.create(&table(plural), Key::new(namespace, name), draft).unwrap();
+    }
+
+    fn get<'a>(resource: &'a str, namespace: &'a str, name: &'a str) -> Action<'a> {
+        Action::Resource { verb: "get", group: "", resource, namespace, name }
+    }
+
+    #[test]
+    fn a_binding_gives_what_its_role_says_and_no_more() {
+        let (store, authorizer) = (Store::default(), Authorizer::default());
+        let who = Identity::service_account("a", "robot");
+        let may = |action| authorizer.allows(&store, &who, action);
+        assert!(!may(get("pods", "a", "p")));
+        let rules = json!({"rules": [{"verbs": ["get"], "apiGroups": [""], "resources": ["pods", "*/status"],
+            "resourceNames": ["p"]}]});
+        put(&store, "roles", "a", "reader", rules);
+        let binding = json!({"roleRef": {"kind": "Role", "name": "reader"},
+            "subjects": [{"kind": "ServiceAccount", "namespace": "a", "name": "robot"}]});
+        put(&store, "rolebindings", "a", "reader", binding);
+        assert!(may(get("pods", "a", "p")), "the kept policy must notice the change");
+        assert!(may(get("services/status", "a", "p")));
+        assert!(!may(get("pods", "a", "q")), "another name");
+        assert!(!may(get("pods", "b", "p")), "another namespace");
+        assert!(!may(get("pods/log", "a", "p")), "a subresource is not its parent");
+        let delete =
+            Action::Resource { verb: "delete", group: "", resource: "pods", namespace: "a", name: "p" };
+        assert!(!may(delete), "another verb");
+    }
+
+    #[test]
+    fn masters_need_no_binding_and_nobody_has_any() {
+        let (store, authorizer) = (Store::default(), Authorizer::default());
+        let path = Action::Path { verb: "get", path: "/apis/apps" };
+        assert!(authorizer.allows(&store, &Identity::admin(), path));
+        assert!(!authorizer.allows(&store, &Identity::anonymous(), path));
+        put(
+            &store,
+            "clusterroles",
+            "",
+            "see",
+            json!({"rules": [{"verbs": ["get"], "nonResourceURLs": ["/apis/*"]}]}),
+        );
+        let binding = json!({"roleRef": {"kind": "ClusterRole", "name": "see"},
+            "subjects": [{"kind": "Group", "name": "system:unauthenticated"}]});
+        put(&store, "clusterrolebindings", "", "see", binding);
+        assert!(authorizer.allows(&store, &Identity::anonymous(), path));
+    }
+}

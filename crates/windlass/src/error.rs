@@ -198,11 +198,11 @@ fn category_of(error: &kube::Error) -> &'static str {
 }
 
 /// An error and its sources as one line: `a: b: c`.
-pub(crate) fn chain(error: &dyn std::error::Error) -> String {
-    let mut line = error.to_string();
+pub(crate) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut line = own_text(error);
     let mut source = error.source();
     while let Some(cause) = source {
-        let text = cause.to_string();
+        let text = own_text(cause);
         // Some libraries repeat their source in their own text.
         if !line.contains(&text) {
             line.push_str(": ");
@@ -211,4 +211,32 @@ pub(crate) fn chain(error: &dyn std::error::Error) -> String {
         source = cause.source();
     }
     line
+}
+
+/// What an error says itself. kube prints its sources, and a `Status` in full, where a reader needs neither.
+fn own_text(error: &(dyn std::error::Error + 'static)) -> String {
+    use kube::runtime::watcher;
+    if let Some(kube::Error::Api(status)) = error.downcast_ref() {
+        return format!("{} (HTTP {})", status.message, status.code);
+    }
+    match error.downcast_ref() {
+        Some(watcher::Error::InitialListFailed(_)) => "failed to list".into(),
+        Some(watcher::Error::WatchStartFailed(_)) => "failed to start the watch".into(),
+        Some(watcher::Error::WatchFailed(_)) => "the watch broke off".into(),
+        _ => error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::{core::Status, runtime::watcher};
+
+    use super::*;
+
+    #[test]
+    fn a_chain_says_everything_once() {
+        let status = Status::failure("pods is forbidden", "Forbidden").with_code(403);
+        let error = watcher::Error::InitialListFailed(kube::Error::Api(Box::new(status)));
+        assert_eq!(chain(&error), "failed to list: pods is forbidden (HTTP 403)");
+    }
 }

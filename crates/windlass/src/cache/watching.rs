@@ -98,7 +98,8 @@ fn is_refusal(error: &watcher::Error) -> bool {
     match error {
         watcher::Error::InitialListFailed(kube::Error::Api(status))
         | watcher::Error::WatchStartFailed(kube::Error::Api(status)) => {
-            status.is_forbidden() || status.is_not_found()
+            // A kind that the server does not know is answered without a reason.
+            matches!(status.code, 403 | 404)
         }
         _ => false,
     }

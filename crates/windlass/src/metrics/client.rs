@@ -22,13 +22,22 @@ pub(super) struct RequestLabels {
 #[derive(Clone, Debug, Default)]
 pub struct ClientLayer {
     pub(super) requests: Family<RequestLabels, Counter>,
+    host: String,
+}
+
+impl ClientLayer {
+    /// The host that requests are counted for. The layer cannot see it: a client adds it further inside.
+    pub fn host(mut self, host: impl Into<String>) -> Self {
+        self.host = host.into();
+        self
+    }
 }
 
 impl<S> Layer<S> for ClientLayer {
     type Service = CountRequests<S>;
 
     fn layer(&self, inner: S) -> CountRequests<S> {
-        CountRequests { inner, requests: self.requests.clone() }
+        CountRequests { inner, layer: self.clone() }
     }
 }
 
@@ -36,7 +45,7 @@ impl<S> Layer<S> for ClientLayer {
 #[derive(Clone, Debug)]
 pub struct CountRequests<S> {
     inner: S,
-    requests: Family<RequestLabels, Counter>,
+    layer: ClientLayer,
 }
 
 impl<S, B, R: 'static> Service<Request<B>> for CountRequests<S>
@@ -55,8 +64,7 @@ where
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let method = request.method().to_string();
-        let host = request.uri().authority().map(ToString::to_string).unwrap_or_default();
-        let requests = self.requests.clone();
+        let ClientLayer { requests, host } = self.layer.clone();
         let counted = self.inner.call(request).map(move |answer| {
             // client-go writes this for requests without an answer.
             let code =

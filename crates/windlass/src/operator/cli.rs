@@ -4,8 +4,7 @@
 //! something is wrong. Flags have controller-runtime's names where it has them.
 
 use std::{
-    error::Error as StdError,
-    io::Write,
+    io::{IsTerminal, Write},
     net::{IpAddr, Ipv4Addr, SocketAddr},
     process::ExitCode,
     str::FromStr,
@@ -159,10 +158,10 @@ impl CliError {
             Self::Unreachable(..) => Some("is the cluster up, and does the kubeconfig name it?"),
             Self::Bind(..) => Some("choose another address, or 0 to turn the endpoint off"),
             Self::LogLevel(..) => Some("write error, warn, info, debug or trace"),
-            Self::Run(RunError::NotSynced { reason, .. }) if reason.contains("orbidden") => {
+            Self::Run(RunError::NotSynced { reason, .. }) if reason.contains("HTTP 403") => {
                 Some("grant what the `rbac` command prints")
             }
-            Self::Run(RunError::NotSynced { reason, .. }) if reason.contains("not found") => {
+            Self::Run(RunError::NotSynced { reason, .. }) if reason.contains("HTTP 404") => {
                 Some("are its CRDs installed? The `install` command applies them")
             }
             _ => None,
@@ -189,7 +188,7 @@ pub(super) fn main(operator: Operator) -> ExitCode {
 fn report(error: &CliError) {
     let mut stderr = std::io::stderr().lock();
     // Nothing is left to tell when stderr is closed.
-    let _ = writeln!(stderr, "error: {}", chain(error as &dyn StdError));
+    let _ = writeln!(stderr, "error: {}", chain(error));
     if let Some(hint) = error.hint() {
         let _ = writeln!(stderr, "hint: {hint}");
     }
@@ -238,8 +237,9 @@ fn say(verb: &str, done: &[String]) -> Result<(), CliError> {
 async fn connect(operator: &Operator) -> Result<Client, CliError> {
     let config = Config::infer().await.map_err(|e| CliError::Config(Box::new(e)))?;
     let url = config.cluster_url.to_string();
+    let host = config.cluster_url.authority().map(ToString::to_string).unwrap_or_default();
     let builder = ClientBuilder::try_from(config).map_err(|e| CliError::Client(Box::new(e)))?;
-    let client = builder.with_layer(&operator.metrics.client_layer()).build();
+    let client = builder.with_layer(&operator.metrics.client_layer().host(host)).build();
     match client.apiserver_version().await {
         // Who may not read the version may still be allowed everything else.
         Ok(_) | Err(kube::Error::Api(_)) => Ok(client),
@@ -297,7 +297,10 @@ async fn run(mut operator: Operator, args: RunArgs) -> Result<(), CliError> {
 fn start_logging(args: &LogArgs) -> Result<(), CliError> {
     let filter = EnvFilter::try_new(&args.log_level);
     let filter = filter.map_err(|error| CliError::LogLevel(args.log_level.clone(), error))?;
-    let subscriber = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let subscriber = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_ansi(std::io::stderr().is_terminal())
+        .with_writer(std::io::stderr);
     // A subscriber that the program has set itself stays.
     let _ = match args.log_format {
         LogFormat::Text => subscriber.try_init(),

@@ -1,7 +1,7 @@
 //! The tables that the API server is made from, recorded from a real one.
 //!
 //! Enters a testbed; leaves `schema/kubernetes.txt` (every type, without its prose), `registry/resources.txt`
-//! (every resource) and `protobuf/types.txt` (every field number) in crates/apiserver. With `--check`
+//! (every resource) and `schema/go_types.txt` (field numbers and pointers) in crates/apiserver. With `--check`
 //! nothing is written, and a difference is a failure.
 
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ use crate::kubernetes::{self, Kubectl};
 
 const TYPES: &str = "crates/apiserver/src/schema/kubernetes.txt";
 const RESOURCES: &str = "crates/apiserver/src/registry/resources.txt";
-const PROTOBUF: &str = "crates/apiserver/src/protobuf/types.txt";
+const GO_TYPES: &str = "crates/apiserver/src/schema/go_types.txt";
 
 #[derive(ClapArgs)]
 pub(crate) struct Args {
@@ -32,7 +32,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let kubectl = kubernetes::client(&args.name)?;
     let mut stale = Vec::new();
     for (path, content) in
-        [(TYPES, types(&kubectl)?), (RESOURCES, resources(&kubectl)?), (PROTOBUF, field_numbers()?)]
+        [(TYPES, types(&kubectl)?), (RESOURCES, resources(&kubectl)?), (GO_TYPES, go_types()?)]
     {
         let file = root().join(path);
         let current = fs_err::read_to_string(&file).unwrap_or_default();
@@ -182,8 +182,8 @@ fn rows(list: &Value) -> Vec<Value> {
     rows
 }
 
-/// The field numbers, from Kubernetes' own Go types.
-fn field_numbers() -> Result<String> {
+/// What only Kubernetes' own Go types tell.
+fn go_types() -> Result<String> {
     let output = Command::new("go")
         .args(["run", "./types"])
         .current_dir(root().join("xtask/testbed"))

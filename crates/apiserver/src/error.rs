@@ -5,6 +5,8 @@
 
 use serde_json::{Value, json};
 
+use crate::schema::FieldError;
+
 /// The outcome of an operation of the API.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -312,5 +314,11 @@ impl Cause {
             message: format!("Forbidden: {why}"),
             field: field.into(),
         }
+    }
+}
+
+impl From<FieldError> for Cause {
+    fn from(error: FieldError) -> Self {
+        Self { reason: error.reason.to_string(), message: error.message, field: error.field }
     }
 }

@@ -1,20 +1,19 @@
 //! Kubernetes' protobuf, read into JSON.
 //!
 //! kubectl and every Go client send built-in kinds as protobuf; they take JSON for an answer. No code is
-//! generated here: `protobuf/types.txt`, which `xtask generate` writes from Kubernetes' own Go types, says
+//! generated here: `schema/go_types.txt`, which `xtask generate` writes from Kubernetes' own Go types, says
 //! which field has which number, and one small reader follows it.
 
-mod fields;
 mod wire;
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::{Map, Value, json};
 
-use self::{
-    fields::{Field, Kind, Repeat, fields_of},
-    wire::{Reader, Wire},
+use self::wire::{Reader, Wire};
+use crate::{
+    registry::definitions,
+    schema::go_types::{Field, Kind, Repeat, fields_of},
 };
-use crate::registry::definitions;
 
 /// What a protobuf body begins with.
 const MAGIC: &[u8] = b"k8s\0";

@@ -16,6 +16,7 @@ pub mod cel;
 mod decode;
 mod defaults;
 mod field_error;
+pub(crate) mod go_types;
 pub(crate) mod json;
 mod load;
 mod node;

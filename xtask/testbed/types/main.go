@@ -17,6 +17,7 @@ import (
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/scheme"
+	apiregistration "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 )
 
 var lines = map[string]string{}
@@ -30,6 +31,7 @@ func main() {
 	}
 	roots = append(roots,
 		reflect.TypeOf(apiextensions.CustomResourceDefinition{}),
+		reflect.TypeOf(apiregistration.APIService{}),
 		reflect.TypeOf(metav1.DeleteOptions{}))
 	for _, t := range roots {
 		walk(t)

@@ -17,7 +17,11 @@ use super::{
     resource::{GroupVersionKind, text},
     scale,
 };
-use crate::{error::Cause, schema::TypeRef, store::Object};
+use crate::{
+    error::Cause,
+    schema::{TypeRef, structural_errors},
+    store::Object,
+};
 
 pub(super) use self::settle::{Known, begin_deletion};
 
@@ -262,8 +266,12 @@ pub(super) fn validate(new: &Value, old: Option<&Value>) -> Vec<Cause> {
         let why = "must have exactly one version marked as storage version";
         causes.push(Cause::invalid("spec.versions", &spec["versions"], why));
     }
+    let single = versions.len() == 1;
     for (index, version) in versions.iter().enumerate() {
-        causes.extend(validate_schema(version, &format!("spec.versions[{index}].schema.openAPIV3Schema")));
+        // With one version the real server speaks of the place where schemas once were.
+        let path =
+            if single { "spec.validation".to_owned() } else { format!("spec.versions[{index}].schema") };
+        causes.extend(validate_schema(version, &format!("{path}.openAPIV3Schema")));
     }
     for field in ["group", "scope"] {
         let before = old.map_or("", |old| text(old, &format!("/spec/{field}")));
@@ -280,8 +288,5 @@ fn validate_schema(version: &Value, path: &str) -> Vec<Cause> {
         return vec![Cause::required(path, "schemas are required")];
     };
     let resolve = |name: &str| catalog::definitions().get(name);
-    match TypeRef::custom(schema, false, &resolve) {
-        Ok(_) => Vec::new(),
-        Err(error) => vec![Cause::invalid(path, &json!("schema"), error)],
-    }
+    structural_errors(schema, path, &resolve).into_iter().map(Cause::from).collect()
 }

@@ -119,7 +119,6 @@ impl Registry {
         let resource = target.resource;
         let (api_version, time) = (resource.api_version(), self.environment().now_text());
         let reset = reset_fields(resource, target.subresource);
-        let zero = zero_of(resource);
         let options = ApplyOptions {
             manager: &options.manager,
             force,
@@ -127,7 +126,7 @@ impl Registry {
             api_version: &api_version,
             time: &time,
             reset: &reset,
-            zero: zero.as_ref(),
+            zero: zero_of(resource),
         };
         merge::apply(resource.schema(), live, intent, &options).map_err(apply_error)
     }

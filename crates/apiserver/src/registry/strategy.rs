@@ -18,7 +18,6 @@ use super::{
 use crate::{
     environment::Environment,
     error::{Cause, Error, Result},
-    schema::FieldError,
 };
 
 /// Built-in resources whose objects count the changes of their spec.
@@ -193,7 +192,7 @@ fn default(object: &mut Value, field: &str, value: impl FnOnce() -> Value) {
 pub(super) fn validate(resource: &Resource, new: &Value, old: Option<&Value>) -> Vec<Cause> {
     let mut causes = metadata::validate(new, name_rule(resource));
     if resource.custom().is_some() {
-        causes.extend(resource.schema().validate(new, old).into_iter().map(cause));
+        causes.extend(resource.schema().validate(new, old).into_iter().map(Cause::from));
         return causes;
     }
     match (&*resource.group, &*resource.plural) {
@@ -204,10 +203,6 @@ pub(super) fn validate(resource: &Resource, new: &Value, old: Option<&Value>) ->
         _ => {}
     }
     causes
-}
-
-fn cause(error: FieldError) -> Cause {
-    Cause { reason: error.reason.to_string(), message: error.message, field: error.field }
 }
 
 fn name_rule(resource: &Resource) -> NameRule {

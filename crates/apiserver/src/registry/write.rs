@@ -242,7 +242,6 @@ impl Registry {
         let resource = target.resource;
         let (api_version, time) = (resource.api_version(), self.environment().now_text());
         let reset = reset_fields(resource, target.subresource);
-        let zero = zero_of(resource);
         merge::track_update(
             resource.schema(),
             old,
@@ -253,7 +252,7 @@ impl Registry {
                 api_version: &api_version,
                 time: &time,
                 reset: &reset,
-                zero: zero.as_ref(),
+                zero: zero_of(resource),
             },
         );
     }
@@ -315,8 +314,8 @@ pub(super) fn reset_fields(resource: &Resource, subresource: &str) -> FieldSet {
 }
 
 /// The object that a built-in kind starts from: its zero value owns nothing.
-pub(super) fn zero_of(resource: &Resource) -> Option<Value> {
-    resource.custom().is_none().then(|| resource.schema().zero())
+pub(super) fn zero_of(resource: &Resource) -> Option<&Value> {
+    resource.custom().is_none().then(|| resource.schema().zero_ref())
 }
 
 /// Drops what the schema does not know and says so, as the client wishes.
@@ -327,6 +326,9 @@ pub(super) fn clean(
     validation: FieldValidation,
 ) -> Result<Vec<String>> {
     if resource.custom().is_none() {
+        if let Some(why) = resource.schema().decode_error(object) {
+            return Err(cannot_handle(resource, why));
+        }
         decode::drop_nulls(object);
     }
     let unknown = resource.schema().prune(object);
@@ -337,13 +339,16 @@ pub(super) fn clean(
         FieldValidation::Ignore => Ok(Vec::new()),
         FieldValidation::Warn => Ok(problems),
         FieldValidation::Strict if problems.is_empty() => Ok(Vec::new()),
-        FieldValidation::Strict => Err(Error::bad_request(format!(
-            "{kind} in version \"{version}\" cannot be handled as a {kind}: strict decoding error: {list}",
-            kind = resource.kind,
-            version = resource.version,
-            list = problems.join(", ")
-        ))),
+        FieldValidation::Strict => {
+            Err(cannot_handle(resource, format!("strict decoding error: {}", problems.join(", "))))
+        }
     }
+}
+
+/// The body is no object of the kind, for the reason that Go's decoder gives.
+fn cannot_handle(resource: &Resource, why: String) -> Error {
+    let (kind, version) = (&resource.kind, &resource.version);
+    Error::bad_request(format!("{kind} in version \"{version}\" cannot be handled as a {kind}: {why}"))
 }
 
 fn new_finalizers(new: &Value, old: &Value) -> Option<Cause> {

@@ -5,10 +5,7 @@
 //! copy of the definition with the siblings laid over it, made after everything is loaded because
 //! the definition may still be under construction when it is used.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, LazyLock},
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 use serde_json::{Map, Value};
 
@@ -154,8 +151,8 @@ impl<'a> Loader<'a> {
     }
 
     fn mark_pointers(&mut self, node: &Node, name: &str) {
-        for field in pointer_fields(name) {
-            if let Some(id) = node.properties.get(field) {
+        for field in super::go_types::pointer_fields(name) {
+            if let Some(id) = node.properties.get(&field) {
                 self.nodes[*id as usize].pointer = true;
             }
         }
@@ -332,14 +329,6 @@ fn name_special(node: &mut Node, name: &str) {
         _ if node.kind.is_none() && node.one_of.is_empty() => node.preserve_unknown = true,
         _ => {}
     }
-}
-
-/// The scalar fields of a built-in type that Go holds by pointer, which OpenAPI does not say.
-fn pointer_fields(definition: &str) -> impl Iterator<Item = &'static str> {
-    const TABLE: &str = include_str!("pointers.txt");
-    static FIELDS: LazyLock<BTreeMap<&str, &str>> =
-        LazyLock::new(|| TABLE.lines().filter_map(|line| line.split_once(' ')).collect());
-    FIELDS.get(definition).into_iter().flat_map(|fields| fields.split(' '))
 }
 
 /// The name behind `$ref`, direct or as the only entry of `allOf`.

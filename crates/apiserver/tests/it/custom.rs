@@ -107,3 +107,18 @@ async fn deleting_a_definition_drains_its_objects() {
     server.get(&one).await.failed(404, "NotFound");
     assert_eq!(server.get("/apis/t.example.com/v1").await.status, 404);
 }
+
+#[tokio::test]
+async fn a_schema_that_is_not_structural_is_refused() {
+    let server = Server::new();
+    let mut object = definition();
+    let spec = "/spec/versions/0/schema/openAPIV3Schema/properties/spec";
+    object.pointer_mut(spec).unwrap().as_object_mut().unwrap().remove("type");
+    let answer = server.post(DEFINITIONS, &object).await;
+    assert_eq!(answer.body["details"]["causes"][0]["reason"], "FieldValueRequired", "{}", answer.body);
+    let message = answer.failed(422, "Invalid");
+    assert!(
+        message.contains("spec.validation.openAPIV3Schema.properties[spec].type: Required value"),
+        "{message}"
+    );
+}

@@ -128,3 +128,15 @@ async fn invalid_objects_are_refused_with_every_cause() {
     assert_eq!(fields, ["spec.replicas", "spec.template.metadata.labels"]);
     answer.failed(422, "Invalid");
 }
+
+#[tokio::test]
+async fn a_value_of_the_wrong_type_is_refused_as_go_refuses_it() {
+    let server = Server::new();
+    let mut object = config_map("a", &json!({}));
+    object["data"] = json!({"a": 1});
+    assert_eq!(
+        server.post(CONFIG_MAPS, &object).await.failed(400, "BadRequest"),
+        "ConfigMap in version \"v1\" cannot be handled as a ConfigMap: json: cannot unmarshal number into Go struct \
+         field ConfigMap.data of type string"
+    );
+}

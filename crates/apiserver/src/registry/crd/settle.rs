@@ -127,14 +127,13 @@ impl Registry {
     fn commit_definition(&self, read: &Object, old: &Value, mut new: Value) -> Option<(Arc<Object>, Value)> {
         let resource = self.resource("apiextensions.k8s.io", "v1", "customresourcedefinitions").ok()?;
         let time = self.environment().now_text();
-        let zero = resource.schema().zero();
         let options = UpdateOptions {
             manager: "kube-apiserver",
             subresource: "status",
             api_version: "apiextensions.k8s.io/v1",
             time: &time,
             reset: &FieldSet::of_paths(["spec", "metadata"]),
-            zero: Some(&zero),
+            zero: Some(resource.schema().zero_ref()),
         };
         merge::track_update(resource.schema(), Some(old), &mut new, &options);
         let draft = Draft::encode(&new, resource.fields_of(&new));

@@ -1,30 +1,30 @@
-//! The table of types: which field has which number and form.
+//! What Go says of the built-in types and OpenAPI does not: field numbers, pointers, what JSON leaves out.
 
 use std::{collections::BTreeMap, sync::LazyLock};
 
 use serde_json::{Value, json};
 
 /// One type per line, as `xtask/testbed/types` prints them.
-const TYPES: &str = include_str!("types.txt");
+const TYPES: &str = include_str!("go_types.txt");
 
 /// A field of a message.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Field {
-    pub(super) json: String,
-    pub(super) number: u32,
-    pub(super) repeat: Repeat,
-    pub(super) kind: Kind,
+pub(crate) struct Field {
+    pub(crate) json: String,
+    pub(crate) number: u32,
+    pub(crate) repeat: Repeat,
+    pub(crate) kind: Kind,
     /// A pointer in Go: when it is there, it was meant.
-    pub(super) pointer: bool,
+    pub(crate) pointer: bool,
     /// JSON leaves it out when it is empty.
-    pub(super) omit_empty: bool,
+    pub(crate) omit_empty: bool,
     /// Its own fields stand in the parent.
-    pub(super) inline: bool,
+    pub(crate) inline: bool,
 }
 
 /// How often a field may come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Repeat {
+pub(crate) enum Repeat {
     One,
     List,
     Map,
@@ -32,7 +32,7 @@ pub(super) enum Repeat {
 
 /// What a field holds.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     Text,
     Bytes,
     Boolean,
@@ -58,7 +58,7 @@ impl Kind {
     }
 
     /// The value of a map entry that was left out because it is empty.
-    pub(super) fn zero(&self) -> Value {
+    pub(crate) fn zero(&self) -> Value {
         match self {
             Self::Text | Self::Bytes => json!(""),
             Self::Boolean => json!(false),
@@ -70,11 +70,25 @@ impl Kind {
 }
 
 /// The fields of a type; none for a type that is not in the table.
-pub(super) fn fields_of(name: &str) -> Vec<Field> {
+pub(crate) fn fields_of(name: &str) -> Vec<Field> {
     static LINES: LazyLock<BTreeMap<&str, &str>> =
         LazyLock::new(|| TYPES.lines().filter_map(|line| line.split_once(' ')).collect());
     let line: Option<&&'static str> = LINES.get(name);
     line.map_or_else(Vec::new, |line| line.split(' ').filter_map(parse).collect())
+}
+
+/// The JSON names of the scalar fields that Go holds by pointer: their zero value was meant, and is written.
+pub(crate) fn pointer_fields(name: &str) -> Vec<String> {
+    let mut names = Vec::new();
+    for field in fields_of(name) {
+        match field.kind {
+            Kind::Message(inner) if field.inline => names.extend(pointer_fields(inner)),
+            Kind::Message(_) | Kind::ListOf(_) | Kind::Bytes => {}
+            _ if field.pointer && field.repeat == Repeat::One => names.push(field.json),
+            _ => {}
+        }
+    }
+    names
 }
 
 /// `replicas=1:po:i`

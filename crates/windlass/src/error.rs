@@ -200,7 +200,7 @@ fn category_of(error: &kube::Error) -> &'static str {
 /// An error and its sources as one line: `a: b: c`.
 pub(crate) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
     let mut line = own_text(error);
-    let mut source = error.source();
+    let mut source = source_of(error);
     while let Some(cause) = source {
         let text = own_text(cause);
         // Some libraries repeat their source in their own text.
@@ -208,9 +208,19 @@ pub(crate) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
             line.push_str(": ");
             line.push_str(&text);
         }
-        source = cause.source();
+        source = source_of(cause);
     }
     line
+}
+
+/// The cause of an error. A server's answer needs none: its `Status` has been told already.
+fn source_of<'a>(
+    error: &'a (dyn std::error::Error + 'static),
+) -> Option<&'a (dyn std::error::Error + 'static)> {
+    match error.downcast_ref() {
+        Some(kube::Error::Api(_)) => None,
+        _ => error.source(),
+    }
 }
 
 /// What an error says itself. kube prints its sources, and a `Status` in full, where a reader needs neither.

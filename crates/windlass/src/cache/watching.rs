@@ -130,7 +130,7 @@ impl Iterator for WatchBackoff {
     fn next(&mut self) -> Option<Duration> {
         let now = tokio::time::Instant::now();
         if self.last.is_some_and(|last| now.duration_since(last) > Self::QUIET) {
-            self.reset();
+            self.next = Self::FIRST;
         }
         self.last = Some(now);
         let delay = self.next;
@@ -140,9 +140,9 @@ impl Iterator for WatchBackoff {
 }
 
 impl Backoff for WatchBackoff {
-    fn reset(&mut self) {
-        self.next = Self::FIRST;
-    }
+    /// Does nothing: the watcher calls it when it begins a list, before that can have succeeded, and a list that
+    /// fails again and again would then be retried at the first delay for ever.
+    fn reset(&mut self) {}
 }
 
 /// `K` with its scope decided when the program runs: a namespaced kind may be watched in one namespace or in all.
@@ -177,5 +177,25 @@ impl<K: Object> Resource for Unscoped<K> {
 
     fn meta_mut(&mut self) -> &mut ObjectMeta {
         self.0.meta_mut()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn retries_slow_down_until_the_watch_has_been_quiet() {
+        let mut backoff = WatchBackoff::default();
+        let mut delays = Vec::new();
+        for _ in 0..8 {
+            backoff.reset();
+            let delay = backoff.next().unwrap();
+            tokio::time::sleep(delay).await;
+            delays.push(delay.as_millis());
+        }
+        assert_eq!(delays, [800, 1600, 3200, 6400, 12800, 25600, 30000, 30000]);
+        tokio::time::sleep(Duration::from_mins(3)).await;
+        assert_eq!(backoff.next(), Some(WatchBackoff::FIRST));
     }
 }

@@ -83,7 +83,8 @@ fn types(kubectl: &Kubectl) -> Result<String> {
             definitions.insert(name.clone(), without_prose(schema));
         }
     }
-    Ok(definitions.iter().map(|(name, schema)| format!("{name} {schema}\n")).collect())
+    let lines: Vec<String> = definitions.iter().map(|(name, schema)| format!("{name} {schema}\n")).collect();
+    Ok(lines.concat())
 }
 
 /// Kubernetes' own groups have short names or end in k8s.io; the others are of custom resources that
@@ -133,14 +134,14 @@ fn resources(kubectl: &Kubectl) -> Result<String> {
             versions.push((name.to_owned(), version.to_owned(), format!("/apis/{name}/{version}")));
         }
     }
-    let mut lines = String::new();
+    let mut lines = Vec::new();
     for (group, version, path) in versions {
         let list = get(kubectl, &path)?;
         for row in rows(&list) {
-            lines.push_str(&format!("{group}/{version} {row}\n"));
+            lines.push(format!("{group}/{version} {row}\n"));
         }
     }
-    Ok(lines)
+    Ok(lines.concat())
 }
 
 /// The resources of a list, each with its subresources inside of it.

@@ -1,0 +1,96 @@
+//! What can go wrong in a command, what the user can do about it, and the exit code that it gives.
+
+use std::{error::Error as StdError, io, net::SocketAddr, path::PathBuf, process::ExitCode, time::Duration};
+
+/// How a command ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ExitStatus {
+    /// It did what was asked.
+    Success,
+    /// What was asked cannot be done here: the user can change that.
+    Failure,
+    /// Windlass itself failed.
+    Error,
+}
+
+impl From<ExitStatus> for ExitCode {
+    fn from(status: ExitStatus) -> Self {
+        Self::from(match status {
+            ExitStatus::Success => 0,
+            ExitStatus::Failure => 1,
+            ExitStatus::Error => 2,
+        })
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    #[error("failed to start the runtime")]
+    Runtime(#[source] io::Error),
+    #[error("failed to read the log filter {0:?}")]
+    LogFilter(String, #[source] tracing_subscriber::filter::ParseError),
+    #[error("failed to listen for signals")]
+    Signals(#[source] io::Error),
+    #[error("failed to write to the terminal")]
+    Print(#[source] io::Error),
+    #[error("failed to start the cluster")]
+    StartCluster(#[source] windlass_cluster::Error),
+    #[error("failed to keep the cluster running")]
+    RunCluster(#[source] windlass_cluster::Error),
+    #[error("the node was not ready within {} s", .0.as_secs())]
+    NodeNotReady(Duration),
+    #[error("failed to serve the API on {address}")]
+    Listen { address: SocketAddr, source: windlass_cluster::Error },
+    #[error("failed to write the kubeconfig {}", path.display())]
+    WriteKubeconfig { path: PathBuf, source: io::Error },
+    #[error("failed to install the operators")]
+    Install(#[source] windlass_operators::install::Error),
+    #[error("failed to run the operators")]
+    Operators(#[source] windlass::RunError),
+    #[error("failed to keep the operators running")]
+    OperatorsPanicked(#[source] tokio::task::JoinError),
+}
+
+impl Error {
+    /// What the user can do.
+    pub(crate) fn hint(&self) -> Option<String> {
+        match self {
+            Self::LogFilter(..) => {
+                Some("RUST_LOG takes a level, or directives such as info,kube=debug".into())
+            }
+            Self::Listen { address, .. } => match self.io_kind() {
+                Some(io::ErrorKind::AddrInUse) => Some(format!(
+                    "something else listens on port {}; choose another with --port, or leave it out for any",
+                    address.port()
+                )),
+                Some(io::ErrorKind::PermissionDenied) => {
+                    Some("ports below 1024 need privileges; choose another with --port".into())
+                }
+                _ => None,
+            },
+            Self::WriteKubeconfig { .. } => Some("choose another place with --kubeconfig FILE".into()),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn status(&self) -> ExitStatus {
+        match self {
+            Self::LogFilter(..) | Self::Print(_) | Self::Listen { .. } | Self::WriteKubeconfig { .. } => {
+                ExitStatus::Failure
+            }
+            _ => ExitStatus::Error,
+        }
+    }
+
+    /// What the system said, wherever in the chain that is.
+    fn io_kind(&self) -> Option<io::ErrorKind> {
+        let mut cause = self.source();
+        while let Some(error) = cause {
+            if let Some(io) = error.downcast_ref::<io::Error>() {
+                return Some(io.kind());
+            }
+            cause = error.source();
+        }
+        None
+    }
+}

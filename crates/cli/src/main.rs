@@ -1,0 +1,27 @@
+//! The `windlass` command: arguments come in, a command runs, an exit code leaves.
+
+mod args;
+mod commands;
+mod error;
+mod kubeconfig;
+mod printer;
+mod signals;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::{args::Cli, error::ExitStatus, printer::Printer};
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let printer = Printer::new(cli.quiet);
+    let status = match commands::run(cli, &printer) {
+        Ok(()) => ExitStatus::Success,
+        Err(error) => {
+            printer.error(&error);
+            error.status()
+        }
+    };
+    status.into()
+}

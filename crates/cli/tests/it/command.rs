@@ -1,0 +1,66 @@
+//! Commands that end by themselves, and those that fail at once.
+
+use std::{
+    net::TcpListener,
+    process::{Command, Output},
+};
+
+pub(crate) fn windlass() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_windlass"));
+    command.env_remove("RUST_LOG");
+    command
+}
+
+fn run(arguments: &[&str]) -> Output {
+    windlass().args(arguments).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+#[test]
+fn the_version_names_windlass_and_kubernetes() {
+    let output = run(&["version"]);
+    assert!(output.status.success());
+    let expected = format!("windlass {}\nkubernetes 1.37\n", env!("CARGO_PKG_VERSION"));
+    assert_eq!(text(&output.stdout), expected);
+}
+
+#[test]
+fn completion_knows_the_commands() {
+    let output = run(&["completion", "bash"]);
+    assert!(output.status.success());
+    assert!(text(&output.stdout).contains("--no-samples"));
+    assert_eq!(text(&output.stderr), "");
+}
+
+#[test]
+fn a_port_in_use_is_an_error_with_advice() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    let folder = tempfile::tempdir().unwrap();
+    let kubeconfig = folder.path().join("kubeconfig");
+    let output = windlass().args(["dev", "--port", &port, "--kubeconfig"]).arg(&kubeconfig).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let stderr = text(&output.stderr);
+    assert!(stderr.contains(&format!("error: failed to serve the API on 127.0.0.1:{port}")), "{stderr}");
+    assert!(stderr.contains("hint: something else listens on port"), "{stderr}");
+    assert!(!kubeconfig.exists(), "nothing is left");
+}
+
+#[test]
+fn a_kubeconfig_that_cannot_be_written_is_an_error_with_advice() {
+    let output = run(&["cluster", "up", "--kubeconfig", "/dev/null/kubeconfig"]);
+    assert_eq!(output.status.code(), Some(1));
+    let stderr = text(&output.stderr);
+    assert!(stderr.contains("failed to write the kubeconfig /dev/null/kubeconfig"), "{stderr}");
+    assert!(stderr.contains("hint: choose another place with --kubeconfig"), "{stderr}");
+}
+
+#[test]
+fn an_unknown_operator_is_refused_with_the_known_ones() {
+    let output = run(&["dev", "--only", "nothing"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("possible values: webserver"));
+}

@@ -1,0 +1,92 @@
+//! `windlass dev`, from the first line to Ctrl-C.
+
+use std::{
+    io::{BufRead, BufReader},
+    os::unix::fs::PermissionsExt,
+    path::Path,
+    process::{Child, Stdio},
+    sync::mpsc,
+    time::Duration,
+};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::command::windlass;
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A running `windlass`, killed if a test fails.
+struct Running {
+    child: Child,
+    lines: mpsc::Receiver<String>,
+    seen: Vec<String>,
+}
+
+impl Running {
+    fn start(folder: &Path, arguments: &[&str]) -> Self {
+        let mut command = windlass();
+        command.args(arguments).current_dir(folder).stdout(Stdio::piped()).stderr(Stdio::inherit());
+        let mut child = command.spawn().unwrap();
+        let stdout = BufReader::new(child.stdout.take().unwrap());
+        let (sender, lines) = mpsc::channel();
+        std::thread::spawn(move || stdout.lines().try_for_each(|line| sender.send(line.unwrap())));
+        Self { child, lines, seen: Vec::new() }
+    }
+
+    /// Reads until a line contains some text.
+    fn wait_for(&mut self, text: &str) -> String {
+        loop {
+            let Ok(line) = self.lines.recv_timeout(PATIENCE) else {
+                panic!("{text:?} never came; seen: {:#?}", self.seen);
+            };
+            self.seen.push(line.clone());
+            if line.contains(text) {
+                return line;
+            }
+        }
+    }
+
+    fn interrupt(&self) {
+        let pid = Pid::from_child(&self.child);
+        kill_process(pid, Signal::INT).unwrap();
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn dev_brings_the_sample_to_ready_and_leaves_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let kubeconfig = folder.path().join(".windlass/kubeconfig");
+    let mut dev = Running::start(folder.path(), &["dev"]);
+    dev.wait_for("https://127.0.0.1:");
+    dev.wait_for("crds");
+    let export = dev.wait_for("export KUBECONFIG=");
+    assert!(export.ends_with(".windlass/kubeconfig"), "{export}");
+    let mode = std::fs::metadata(&kubeconfig).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600, "it holds a key");
+    dev.wait_for("webserver-sample  Ready 3/3");
+    assert!(dev.seen.iter().all(|line| !line.contains('\u{1b}')), "no colours in a pipe: {:#?}", dev.seen);
+
+    dev.interrupt();
+    dev.wait_for("stopped");
+    assert_eq!(dev.child.wait().unwrap().code(), Some(0));
+    assert!(!kubeconfig.exists(), "the kubeconfig goes with its cluster");
+}
+
+#[test]
+fn a_cluster_alone_has_a_node_and_ends_on_demand() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut cluster = Running::start(folder.path(), &["cluster", "up", "--kubeconfig", "here"]);
+    cluster.wait_for("https://127.0.0.1:");
+    cluster.wait_for("kubectl get nodes");
+    assert!(folder.path().join("here").exists());
+    cluster.interrupt();
+    cluster.wait_for("stopped");
+    assert_eq!(cluster.child.wait().unwrap().code(), Some(0));
+}

@@ -1,0 +1,57 @@
+//! Operators for real use, each a module of the same shape, and what is shipped with them.
+//!
+//! An operator's module offers its API types, `register`, which adds it to a [`windlass::Operator`], and `sample`.
+//! [`catalogue`] lists them all; [`operator`] makes one operator of those that are chosen; [`install`] puts kinds and
+//! samples into a cluster; [`manifests`] generates the files of `config/`.
+
+use serde_json::Value;
+use windlass::Operator;
+
+pub mod install;
+pub mod manifests;
+pub mod webserver;
+
+/// The field manager of every operator here.
+///
+/// One for all: a WebServer that `webserver-operator` made must be the same to an operator that runs all kinds.
+const FIELD_MANAGER: &str = "windlass-operators";
+
+/// One kind of the catalogue.
+#[derive(Clone, Copy)]
+pub struct Entry {
+    /// The kind in lower case, as `--only` takes it.
+    pub name: &'static str,
+    /// The kind.
+    pub kind: &'static str,
+    /// The group and version of the kind.
+    pub api_version: &'static str,
+    /// The plural name of the kind, as in URLs.
+    pub plural: &'static str,
+    register: fn(Operator) -> Operator,
+    sample: fn() -> serde_json::Result<Value>,
+}
+
+impl Entry {
+    /// An object to try the kind with.
+    pub fn sample(&self) -> serde_json::Result<Value> {
+        (self.sample)()
+    }
+}
+
+/// All kinds, in the order in which they are shown.
+pub fn catalogue() -> &'static [Entry] {
+    &[Entry {
+        name: "webserver",
+        kind: "WebServer",
+        api_version: "webserver.example.com/v1",
+        plural: "webservers",
+        register: webserver::register,
+        sample: || serde_json::to_value(webserver::sample()),
+    }]
+}
+
+/// One operator for the chosen kinds. They share their caches.
+pub fn operator<'a>(name: &str, entries: impl IntoIterator<Item = &'a Entry>) -> Operator {
+    let operator = Operator::new(name).field_manager(FIELD_MANAGER);
+    entries.into_iter().fold(operator, |operator, entry| (entry.register)(operator))
+}

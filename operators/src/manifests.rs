@@ -1,0 +1,164 @@
+//! The files of `config/`, generated from the types and controllers, so that they cannot differ from them.
+//!
+//! Leaves: paths below the repository's root, and what is to stand in them. `cargo test` compares; `cargo run -p
+//! windlass-operators --example manifests` writes.
+
+use k8s_openapi::{
+    api::{
+        core::v1::{Namespace, ServiceAccount},
+        rbac::v1::{ClusterRole, ClusterRoleBinding, RoleRef, Subject},
+    },
+    apimachinery::pkg::apis::meta::v1::ObjectMeta,
+};
+use serde::Serialize;
+use serde_json::{Value, json};
+use serde_saphyr::SerializerOptions;
+
+use crate::{Entry, catalogue, operator};
+
+const HEADER: &str =
+    "# Generated from operators/src. Write anew: cargo run -p windlass-operators --example manifests\n";
+const NAMESPACE: &str = "windlass-system";
+const ROLE: &str = "manager-role";
+const ACCOUNT: &str = "controller-manager";
+
+/// A file that cannot be generated.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// An object could not be turned into JSON.
+    #[error("failed to encode {path}")]
+    Encode {
+        /// The file.
+        path: String,
+        /// The encoder's error.
+        #[source]
+        source: serde_json::Error,
+    },
+    /// A document could not be turned into YAML.
+    #[error("failed to write YAML for {path}")]
+    Yaml {
+        /// The file.
+        path: String,
+        /// The serializer's error.
+        #[source]
+        source: Box<serde_saphyr::ser_error::Error>,
+    },
+}
+
+/// A generated file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Manifest {
+    /// Where it stands, from the repository's root.
+    pub path: String,
+    /// What stands in it.
+    pub content: String,
+}
+
+/// Every generated file, ordered by path.
+pub fn manifests() -> Result<Vec<Manifest>, Error> {
+    let all = operator("windlass", catalogue());
+    let mut files = Vec::new();
+    let mut bases = Vec::new();
+    for crd in all.crds() {
+        let base = format!("bases/{}_{}.yaml", crd.spec.group, crd.spec.names.plural);
+        files.push(manifest(&format!("config/crd/{base}"), crd)?);
+        bases.push(base);
+    }
+    files.push(kustomization("config/crd", &bases)?);
+    files.extend(rbac(all.rbac())?);
+    let mut samples = Vec::new();
+    for entry in catalogue() {
+        let sample = sample_name(entry);
+        files.push(manifest_of(&format!("config/samples/{sample}"), entry.sample())?);
+        samples.push(sample);
+    }
+    files.push(kustomization("config/samples", &samples)?);
+    files.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok(files)
+}
+
+/// `webserver_v1_webserver.yaml`: the first word of the group, the version, the kind.
+fn sample_name(entry: &Entry) -> String {
+    let (group, version) = entry.api_version.split_once('/').unwrap_or(("", entry.api_version));
+    let group = group.split('.').next().unwrap_or(group);
+    format!("{group}_{version}_{}.yaml", entry.name)
+}
+
+/// Who the operators run as, and what they may do.
+fn rbac(rules: Vec<k8s_openapi::api::rbac::v1::PolicyRule>) -> Result<Vec<Manifest>, Error> {
+    let named = |name: &str, namespace: Option<&str>| ObjectMeta {
+        name: Some(name.into()),
+        namespace: namespace.map(Into::into),
+        ..ObjectMeta::default()
+    };
+    let namespace = Namespace { metadata: named(NAMESPACE, None), ..Namespace::default() };
+    let account = ServiceAccount { metadata: named(ACCOUNT, Some(NAMESPACE)), ..ServiceAccount::default() };
+    let role = ClusterRole { metadata: named(ROLE, None), rules: Some(rules), aggregation_rule: None };
+    let binding = ClusterRoleBinding {
+        metadata: named("manager-rolebinding", None),
+        role_ref: RoleRef {
+            api_group: Some("rbac.authorization.k8s.io".into()),
+            kind: "ClusterRole".into(),
+            name: ROLE.into(),
+        },
+        subjects: Some(vec![Subject {
+            kind: "ServiceAccount".into(),
+            name: ACCOUNT.into(),
+            namespace: Some(NAMESPACE.into()),
+            api_group: None,
+        }]),
+    };
+    let files = ["namespace.yaml", "service_account.yaml", "role.yaml", "role_binding.yaml"];
+    Ok(vec![
+        manifest("config/rbac/namespace.yaml", &namespace)?,
+        manifest("config/rbac/service_account.yaml", &account)?,
+        manifest("config/rbac/role.yaml", &role)?,
+        manifest("config/rbac/role_binding.yaml", &binding)?,
+        kustomization("config/rbac", &files)?,
+    ])
+}
+
+fn kustomization<S: Serialize>(folder: &str, resources: &[S]) -> Result<Manifest, Error> {
+    let body = json!({
+        "apiVersion": "kustomize.config.k8s.io/v1beta1",
+        "kind": "Kustomization",
+        "resources": resources,
+    });
+    manifest(&format!("{folder}/kustomization.yaml"), &body)
+}
+
+fn manifest(path: &str, object: &impl Serialize) -> Result<Manifest, Error> {
+    manifest_of(path, serde_json::to_value(object))
+}
+
+fn manifest_of(path: &str, object: serde_json::Result<Value>) -> Result<Manifest, Error> {
+    let mut object = object.map_err(|source| Error::Encode { path: path.into(), source })?;
+    tidy(&mut object);
+    let yaml = serde_saphyr::to_string_with_options(&object, options())
+        .map_err(|source| Error::Yaml { path: path.into(), source: Box::new(source) })?;
+    Ok(Manifest { path: path.into(), content: format!("{HEADER}{yaml}") })
+}
+
+/// Removes what a person would not write: nulls, and the `.0` that the types give to whole numbers.
+fn tidy(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            fields.retain(|_, field| !field.is_null());
+            fields.values_mut().for_each(tidy);
+        }
+        Value::Array(items) => items.iter_mut().for_each(tidy),
+        Value::Number(number) if number.is_f64() => {
+            // Up to 2^53 every whole number has an exact float.
+            let whole = number.as_f64().filter(|float| float.fract() == 0.0 && float.abs() < 9e15);
+            if let Some(whole) = whole {
+                *number = (whole as i64).into();
+            }
+        }
+        _ => {}
+    }
+}
+
+/// YAML as `kubectl` and controller-gen write it.
+fn options() -> SerializerOptions {
+    serde_saphyr::ser_options! { prefer_block_scalars: false }
+}

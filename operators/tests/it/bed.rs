@@ -1,0 +1,139 @@
+//! What a case runs in: a cluster, a namespace of its own, and an operator that works there and nowhere else.
+
+use std::{
+    future::Future,
+    panic::resume_unwind,
+    sync::atomic::{AtomicUsize, Ordering},
+    time::Duration,
+};
+
+use k8s_openapi::{NamespaceResourceScope, api::core::v1::Namespace};
+use kube::{
+    Api, Client, Config, Resource,
+    api::{DeleteParams, ListParams, ObjectMeta, PostParams},
+};
+use serde::de::DeserializeOwned;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use windlass::{Operator, RunError};
+use windlass_operators::install;
+
+/// How long anything may take. Real Pods on a busy machine need it; nothing waits longer than it must.
+const PATIENCE: Duration = Duration::from_secs(90);
+
+/// A client and a namespace for one case.
+#[derive(Clone)]
+pub(crate) struct Bed {
+    pub(crate) client: Client,
+    pub(crate) namespace: String,
+}
+
+impl Bed {
+    /// The objects of a kind in the case's namespace.
+    pub(crate) fn api<K>(&self) -> Api<K>
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
+    {
+        Api::namespaced(self.client.clone(), &self.namespace)
+    }
+
+    /// How many objects of a kind there are.
+    pub(crate) async fn count<K>(&self) -> usize
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
+            + Clone
+            + std::fmt::Debug
+            + DeserializeOwned,
+    {
+        self.api::<K>().list(&ListParams::default()).await.unwrap().items.len()
+    }
+}
+
+/// Which cluster a case runs on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Ground {
+    Embedded,
+    Real,
+}
+
+/// Runs a case in a namespace of its own, beside an operator for that namespace, and cleans up whatever happens.
+pub(crate) async fn run<F>(ground: Ground, operator: fn(&str) -> Operator, case: fn(Bed) -> F)
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    match ground {
+        Ground::Embedded => {
+            let cluster = windlass_cluster::Cluster::start().await.unwrap();
+            run_with(cluster.client(), operator, case).await;
+            cluster.shutdown().await.unwrap();
+        }
+        Ground::Real => {
+            let config = Config::infer().await.expect("KUBECONFIG must name a cluster");
+            run_with(Client::try_from(config).unwrap(), operator, case).await;
+        }
+    }
+}
+
+async fn run_with<F>(client: Client, operator: fn(&str) -> Operator, case: fn(Bed) -> F)
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    let bed = Bed { namespace: create_namespace(&client).await, client };
+    let operator = operator(&bed.namespace);
+    install::crds(&bed.client, operator.crds()).await.unwrap();
+    let running = Running::start(operator, bed.client.clone());
+    let outcome = tokio::spawn(case(bed.clone())).await;
+    let stopped = running.stop().await;
+    let namespaces = Api::<Namespace>::all(bed.client.clone());
+    namespaces.delete(&bed.namespace, &DeleteParams::default()).await.unwrap();
+    if let Err(failed) = outcome {
+        resume_unwind(failed.into_panic());
+    }
+    stopped.expect("the operator must end cleanly");
+}
+
+/// A namespace that no other case of this or another run has.
+async fn create_namespace(client: &Client) -> String {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let name = format!("windlass-it-{}-{number}", std::process::id());
+    let metadata = ObjectMeta { name: Some(name.clone()), ..ObjectMeta::default() };
+    let namespace = Namespace { metadata, ..Namespace::default() };
+    let namespaces = Api::<Namespace>::all(client.clone());
+    namespaces.create(&PostParams::default(), &namespace).await.unwrap();
+    name
+}
+
+struct Running {
+    stop: CancellationToken,
+    task: JoinHandle<Result<(), RunError>>,
+}
+
+impl Running {
+    fn start(operator: Operator, client: Client) -> Self {
+        let stop = CancellationToken::new();
+        let task = tokio::spawn(operator.run(client, stop.clone().cancelled_owned()));
+        Self { stop, task }
+    }
+
+    async fn stop(self) -> Result<(), RunError> {
+        self.stop.cancel();
+        self.task.await.expect("the operator must not panic")
+    }
+}
+
+/// Waits until a check gives something, and returns it.
+pub(crate) async fn eventually<T, F>(what: &str, mut check: impl FnMut() -> F) -> T
+where
+    F: Future<Output = Option<T>>,
+{
+    let search = async {
+        loop {
+            if let Some(found) = check().await {
+                return found;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, search).await.unwrap_or_else(|_| panic!("never happened: {what}"))
+}

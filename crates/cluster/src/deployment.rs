@@ -78,7 +78,7 @@ impl Reconciler for Deployments {
         deployment: Arc<Deployment>,
         ctx: &Context<Deployment>,
     ) -> Result<Action, windlass::Error> {
-        crate::retry_conflicts(Run::new(deployment, ctx).reconcile().await)
+        crate::retry_conflicts(Box::pin(Run::new(deployment, ctx).reconcile()).await)
     }
 }
 

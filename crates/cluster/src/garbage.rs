@@ -148,7 +148,7 @@ impl Watches {
                 self.shared.enqueue(affected);
             }
         }
-        *self.shared.resources.lock().unwrap_or_else(PoisonError::into_inner) = wanted.clone();
+        self.shared.resources.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&wanted);
         let new: Vec<_> =
             wanted.into_iter().filter(|one| !self.running.contains_key(&one.to_string())).collect();
         self.shared.listing.send_modify(|left| *left = Some(left.unwrap_or(0) + new.len()));

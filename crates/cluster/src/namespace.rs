@@ -7,7 +7,7 @@ use windlass::{
     k8s_openapi::api::core::v1::Namespace,
     kube::{
         Api, Client,
-        api::{DeleteParams, ListParams, PropagationPolicy},
+        api::{DeleteParams, ListParams, PostParams, PropagationPolicy},
         core::{DynamicObject, PartialObjectMeta},
     },
     rbac,
@@ -150,7 +150,7 @@ async fn finalize(namespace: &Namespace, client: &Client) -> Result<(), Error> {
     finalized.metadata.resource_version = None;
     let name = namespace.metadata.name.as_deref().unwrap_or_default();
     let api: Api<Namespace> = Api::all(client.clone());
-    match api.replace_subresource("finalize", name, &Default::default(), &finalized).await {
+    match api.replace_subresource("finalize", name, &PostParams::default(), &finalized).await {
         Ok(_) => Ok(()),
         Err(windlass::kube::Error::Api(status)) if matches!(status.code, 404 | 409) => Ok(()),
         Err(source) => Err(Error::Finalize(source)),

@@ -12,7 +12,7 @@ use super::graph::Uid;
 
 /// The delay after the first failure; it doubles with each further one.
 const FIRST_DELAY: Duration = Duration::from_millis(5);
-const LONGEST_DELAY: Duration = Duration::from_secs(60);
+const LONGEST_DELAY: Duration = Duration::from_mins(1);
 
 /// A queue without duplicates.
 #[derive(Debug, Default)]

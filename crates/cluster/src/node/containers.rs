@@ -8,7 +8,7 @@ use windlass::{
     k8s_openapi::{
         api::core::v1::{
             Container, ContainerState, ContainerStateRunning, ContainerStateTerminated,
-            ContainerStateWaiting, ContainerStatus, Pod, VolumeMountStatus,
+            ContainerStateWaiting, ContainerStatus, Pod, ResourceRequirements, VolumeMountStatus,
         },
         apimachinery::pkg::apis::meta::v1::Time,
     },
@@ -72,7 +72,7 @@ pub(super) fn start(pod: &Pod, status: &ContainerStatus, now: Timestamp) -> Cont
         Some(format!("windlass://{}", digest(pod, &[&status.name, &new.restart_count.to_string()])));
     new.image_id = format!("sha256:{}", hex(Sha256::digest(status.image.as_bytes()).as_slice()));
     new.image = full_image(&status.image);
-    new.resources = Some(Default::default());
+    new.resources = Some(ResourceRequirements::default());
     new.started = Some(true);
     new.ready = false;
     new.state = Some(ContainerState {

@@ -98,6 +98,11 @@ impl Scene<'_> {
     }
 }
 
+/// What is left of a time after some of it has passed; `None` if nothing is.
+fn left(time: Duration, passed: Duration) -> Option<Duration> {
+    time.checked_sub(passed).filter(|left| *left > Duration::ZERO)
+}
+
 fn is_sidecar(container: &Container) -> bool {
     container.restart_policy.as_deref() == Some("Always")
 }
@@ -126,7 +131,7 @@ fn accept(scene: &Scene<'_>) -> Step {
 
 /// Takes every container one step on.
 fn advance(scene: &Scene<'_>, age: Duration) -> Step {
-    if let Some(left) = scene.timing.start.checked_sub(age).filter(|left| *left > Duration::ZERO) {
+    if let Some(left) = left(scene.timing.start, age) {
         return Step::nothing(scene, Some(left));
     }
     let old = scene.pod.status.clone().unwrap_or_default();
@@ -197,12 +202,12 @@ impl Moves {
         }
         if containers::is_waiting_for(status, &[CRASH_LOOP]) {
             let since = containers::last_end(status).map_or(Duration::MAX, |end| scene.since(end));
-            return match containers::back_off_time(status.restart_count).checked_sub(since) {
-                Some(left) if left > Duration::ZERO => {
+            return match left(containers::back_off_time(status.restart_count), since) {
+                Some(left) => {
                     self.wait(left);
                     status.clone()
                 }
-                _ => self.start(scene, status),
+                None => self.start(scene, status),
             };
         }
         match containers::terminated(status) {
@@ -230,16 +235,16 @@ impl Moves {
     fn run(&mut self, scene: &Scene<'_>, status: &ContainerStatus) -> ContainerStatus {
         let age = containers::started_at(status).map_or(Duration::ZERO, |start| scene.since(start));
         if let Behaviour::Exit(exit) = scene.behaviour {
-            if age >= exit.after {
-                return containers::end(status, exit, scene.now);
+            match left(exit.after, age) {
+                Some(left) => self.wait(left),
+                None => return containers::end(status, exit, scene.now),
             }
-            self.wait(exit.after - age);
         }
         if status.ready || *scene.behaviour == Behaviour::NeverReady {
             return status.clone();
         }
-        if age < scene.timing.ready {
-            self.wait(scene.timing.ready - age);
+        if let Some(left) = left(scene.timing.ready, age) {
+            self.wait(left);
             return status.clone();
         }
         ContainerStatus { ready: true, ..status.clone() }
@@ -275,9 +280,8 @@ impl Moves {
     }
 
     fn retry_pull(&mut self, scene: &Scene<'_>, status: &ContainerStatus, age: Duration) -> ContainerStatus {
-        let due = scene.timing.start + PULL_RETRY;
-        if age < due {
-            self.wait(due - age);
+        if let Some(left) = left(scene.timing.start + PULL_RETRY, age) {
+            self.wait(left);
             return status.clone();
         }
         let image = &status.image;
@@ -307,11 +311,10 @@ fn stop(scene: &Scene<'_>) -> Step {
         meta.deletion_grace_period_seconds.and_then(|s| u64::try_from(s).ok()).unwrap_or(0),
     );
     let deadline = meta.deletion_timestamp.as_ref().map_or(scene.now, |time| time.0);
-    let left = Duration::try_from(deadline.duration_since(scene.now)).unwrap_or_default();
+    let until = Duration::try_from(deadline.duration_since(scene.now)).unwrap_or_default();
     // The timestamp is when the grace period ends, so this is how long it has been running.
-    let passed = grace.saturating_sub(left);
-    if let Some(left) = scene.timing.stop.min(grace).checked_sub(passed).filter(|left| *left > Duration::ZERO)
-    {
+    let passed = grace.saturating_sub(until);
+    if let Some(left) = left(scene.timing.stop.min(grace), passed) {
         return Step::nothing(scene, Some(left));
     }
     let mut events = Vec::new();

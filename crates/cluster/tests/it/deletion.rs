@@ -13,7 +13,7 @@ use windlass::{
     },
     kube::{
         Api, Client,
-        api::{DeleteParams, ListParams, PostParams},
+        api::{DeleteParams, ListParams, PatchParams, PostParams},
         core::DynamicObject,
         discovery::ApiResource,
     },
@@ -196,7 +196,7 @@ async fn a_namespace_waits_for_finalizers_and_says_so() {
     })
     .await;
     let patch = windlass::kube::api::Patch::Merge(json!({"metadata": {"finalizers": null}}));
-    maps.patch("guarded", &Default::default(), &patch).await.unwrap();
+    maps.patch("guarded", &PatchParams::default(), &patch).await.unwrap();
     wait(namespaces, "shop", "gone", |shop| shop.is_none()).await;
 }
 

@@ -64,7 +64,7 @@ async fn hours_pass_at_once_on_a_paused_clock() {
     let web = wait_complete(&client, "web").await;
     let created = web.metadata.creation_timestamp.unwrap().0;
     assert!(created >= start && created.duration_since(start).as_secs() < 60, "{created}");
-    tokio::time::sleep(Duration::from_secs(2 * 3600)).await;
+    tokio::time::sleep(Duration::from_hours(2)).await;
     assert!(cluster.now().duration_since(start).as_secs() >= 7200);
     assert_eq!(pods_of(&client, "web").await.len(), 2);
     cluster.shutdown().await.unwrap();
@@ -81,9 +81,9 @@ async fn a_settled_cluster_makes_no_writes() {
         wait_complete(&client, &format!("web-{index}")).await;
     }
     // The last events are on their way.
-    tokio::time::sleep(Duration::from_secs(60)).await;
+    tokio::time::sleep(Duration::from_mins(1)).await;
     let settled = cluster.revision();
-    tokio::time::sleep(Duration::from_secs(20 * 60)).await;
+    tokio::time::sleep(Duration::from_mins(20)).await;
     assert_eq!(cluster.revision(), settled);
     cluster.shutdown().await.unwrap();
 }
@@ -91,9 +91,9 @@ async fn a_settled_cluster_makes_no_writes() {
 #[tokio::test(start_paused = true)]
 async fn heartbeats_are_the_only_writes_of_an_idle_cluster() {
     let cluster = Cluster::start().await.unwrap();
-    tokio::time::sleep(Duration::from_secs(60)).await;
+    tokio::time::sleep(Duration::from_mins(1)).await;
     let settled = cluster.revision();
-    tokio::time::sleep(Duration::from_secs(600)).await;
+    tokio::time::sleep(Duration::from_mins(10)).await;
     assert_eq!(cluster.revision() - settled, 60);
     cluster.shutdown().await.unwrap();
 }

@@ -2,6 +2,7 @@
 
 mod deletion;
 mod lifecycle;
+mod real;
 mod services;
 mod support;
 mod workloads;

@@ -13,7 +13,7 @@ use windlass::{
         core::v1::Pod,
     },
     kube::{
-        api::DeleteParams,
+        api::{DeleteParams, PatchParams},
         runtime::{WatchStreamExt, watcher},
     },
 };
@@ -294,7 +294,7 @@ async fn a_pod_that_fits_nowhere_says_why_and_is_scheduled_when_it_fits() {
     let nodes: windlass::kube::Api<windlass::k8s_openapi::api::core::v1::Node> =
         windlass::kube::Api::all(client.clone());
     let label = windlass::kube::api::Patch::Merge(json!({"metadata": {"labels": {"disk": "fast"}}}));
-    nodes.patch("windlass-1", &Default::default(), &label).await.unwrap();
+    nodes.patch("windlass-1", &PatchParams::default(), &label).await.unwrap();
     wait(api::<Pod>(&client), "picky", "running", |pod| {
         pod.and_then(|pod| pod.status.as_ref()).is_some_and(|s| s.phase.as_deref() == Some("Running"))
     })

@@ -38,6 +38,7 @@ pub const SIMULATED: &str = "windlass.dev/simulated";
 
 const LEASES: &str = "kube-node-lease";
 const MANAGER: &str = "kubelet";
+const NOT_READY: &str = "node.kubernetes.io/not-ready";
 
 /// How long the steps of a Pod's life take. All zero unless set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -160,23 +161,31 @@ fn conditions(now: Timestamp) -> Vec<NodeCondition> {
     facts.map(condition).into()
 }
 
-/// Creates the Node, or brings an existing one's status up to date.
+/// Creates the Node, or brings an existing one's status up to date, and opens it for Pods.
 async fn register(client: &Client, node: &Node) -> Result<(), Error> {
     let api: Api<Node> = Api::all(client.clone());
     let name = node.metadata.name.as_deref().unwrap_or_default();
     let params = PostParams { field_manager: Some(MANAGER.into()), ..PostParams::default() };
-    match api.create(&params, node).await {
-        // The API server may or may not take the status of a new object.
-        Ok(created) if created.status.as_ref().is_some_and(|status| status.conditions.is_some()) => {
-            return Ok(());
-        }
-        Ok(_) => {}
-        Err(Error::Api(status)) if status.is_already_exists() => {}
+    let created = match api.create(&params, node).await {
+        Ok(created) => Some(created),
+        Err(Error::Api(status)) if status.is_already_exists() => None,
         Err(error) => return Err(error),
-    }
-    let patch = Patch::Merge(json!({ "status": node.status }));
+    };
+    // The API server may or may not take the status of a new object.
+    let has_status = |node: &Node| node.status.as_ref().is_some_and(|status| status.conditions.is_some());
     let params = PatchParams { field_manager: Some(MANAGER.into()), ..PatchParams::default() };
-    api.patch_status(name, &params, &patch).await.map(drop)
+    let registered = match created.filter(has_status) {
+        Some(created) => created,
+        None => api.patch_status(name, &params, &Patch::Merge(json!({ "status": node.status }))).await?,
+    };
+    // A real API server closes every new node until the node lifecycle controller has seen it ready.
+    let mut taints = registered.spec.and_then(|spec| spec.taints).unwrap_or_default();
+    if !taints.iter().any(|taint| taint.key == NOT_READY) {
+        return Ok(());
+    }
+    taints.retain(|taint| taint.key != NOT_READY);
+    let taints = if taints.is_empty() { json!(null) } else { json!(taints) };
+    api.patch(name, &params, &Patch::Merge(json!({ "spec": { "taints": taints } }))).await.map(drop)
 }
 
 /// Renews the Lease of a node.

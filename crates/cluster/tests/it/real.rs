@@ -39,8 +39,9 @@ async fn a_real_api_server_takes_what_the_controllers_write() {
     wait(accounts, "default", "there", |account| account.is_some()).await;
 
     let services: Api<Service> = Api::namespaced(client.clone(), NAMESPACE);
-    let service: Service =
-        decode(json!({"metadata": {"name": "web"}, "spec": {"selector": {"app": "web"}, "ports": [{"port": 80}]}}));
+    let service: Service = decode(
+        json!({"metadata": {"name": "web"}, "spec": {"selector": {"app": "web"}, "ports": [{"port": 80}]}}),
+    );
     services.create(&PostParams::default(), &service).await.unwrap();
     let deployments: Api<Deployment> = Api::namespaced(client.clone(), NAMESPACE);
     deployments.create(&PostParams::default(), &deployment("web", 3)).await.unwrap();

@@ -15,7 +15,7 @@ use crate::{
 /// The Kubernetes whose API is served, as k8s-openapi has it.
 const KUBERNETES: &str = "1.37";
 
-pub(crate) fn run(cli: Cli, printer: &Printer) -> Result<(), Error> {
+pub(crate) fn run(cli: Cli, printer: Printer) -> Result<(), Error> {
     match cli.command {
         Command::Dev(args) => {
             start_logging(cli.verbose)?;

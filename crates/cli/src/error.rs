@@ -34,19 +34,19 @@ pub(crate) enum Error {
     #[error("failed to write to the terminal")]
     Print(#[source] io::Error),
     #[error("failed to start the cluster")]
-    StartCluster(#[source] windlass_cluster::Error),
+    StartCluster(#[source] Box<windlass_cluster::Error>),
     #[error("failed to keep the cluster running")]
-    RunCluster(#[source] windlass_cluster::Error),
+    RunCluster(#[source] Box<windlass_cluster::Error>),
     #[error("the node was not ready within {} s", .0.as_secs())]
     NodeNotReady(Duration),
     #[error("failed to serve the API on {address}")]
-    Listen { address: SocketAddr, source: windlass_cluster::Error },
+    Listen { address: SocketAddr, source: Box<windlass_cluster::Error> },
     #[error("failed to write the kubeconfig {}", path.display())]
     WriteKubeconfig { path: PathBuf, source: io::Error },
     #[error("failed to install the operators")]
-    Install(#[source] windlass_operators::install::Error),
+    Install(#[source] Box<windlass_operators::install::Error>),
     #[error("failed to run the operators")]
-    Operators(#[source] windlass::RunError),
+    Operators(#[source] Box<windlass::RunError>),
     #[error("failed to keep the operators running")]
     OperatorsPanicked(#[source] tokio::task::JoinError),
 }

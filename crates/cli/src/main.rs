@@ -16,7 +16,7 @@ use crate::{args::Cli, error::ExitStatus, printer::Printer};
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let printer = Printer::new(cli.quiet);
-    let status = match commands::run(cli, &printer) {
+    let status = match commands::run(cli, printer) {
         Ok(()) => ExitStatus::Success,
         Err(error) => {
             printer.error(&error);

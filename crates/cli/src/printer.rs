@@ -26,27 +26,27 @@ impl Printer {
     }
 
     /// A fact under a label: `kubeconfig  .windlass/kubeconfig`.
-    pub(crate) fn fact(&self, label: &str, text: impl Display) -> Result<(), Error> {
+    pub(crate) fn fact(self, label: &str, text: impl Display) -> Result<(), Error> {
         self.line(format_args!("{LABEL}{label:WIDTH$}{LABEL:#}  {text}"))
     }
 
     /// A fact with a remark behind it.
-    pub(crate) fn remark(&self, label: &str, text: impl Display, remark: impl Display) -> Result<(), Error> {
+    pub(crate) fn remark(self, label: &str, text: impl Display, remark: impl Display) -> Result<(), Error> {
         self.fact(label, format_args!("{text}  {FAINT}{remark}{FAINT:#}"))
     }
 
     /// What can be typed next.
-    pub(crate) fn command(&self, command: impl Display) -> Result<(), Error> {
+    pub(crate) fn command(self, command: impl Display) -> Result<(), Error> {
         self.line(format_args!("  {command}"))
     }
 
     /// Something in passing.
-    pub(crate) fn aside(&self, text: impl Display) -> Result<(), Error> {
+    pub(crate) fn aside(self, text: impl Display) -> Result<(), Error> {
         self.line(format_args!("{FAINT}{text}{FAINT:#}"))
     }
 
     /// How an object is, as it changes.
-    pub(crate) fn state(&self, name: &str, good: bool, state: &str, rest: &str) -> Result<(), Error> {
+    pub(crate) fn state(self, name: &str, good: bool, state: &str, rest: &str) -> Result<(), Error> {
         let style = if good { GOOD } else { BAD };
         self.line(format_args!(
             "{name}  {style}{state}{style:#}{}{rest}",
@@ -55,7 +55,7 @@ impl Printer {
     }
 
     /// A line, or an empty one.
-    pub(crate) fn line(&self, line: impl Display) -> Result<(), Error> {
+    pub(crate) fn line(self, line: impl Display) -> Result<(), Error> {
         if self.quiet {
             return Ok(());
         }
@@ -65,13 +65,13 @@ impl Printer {
 
     /// Text that is a command's whole answer, printed even when quiet.
     #[expect(clippy::unused_self, reason = "all printing goes through the printer")]
-    pub(crate) fn answer(&self, text: &[u8]) -> Result<(), Error> {
+    pub(crate) fn answer(self, text: &[u8]) -> Result<(), Error> {
         std::io::stdout().lock().write_all(text).map_err(Error::Print)
     }
 
     /// One line for what went wrong with all its causes, one for what to do.
     #[expect(clippy::unused_self, reason = "all printing goes through the printer")]
-    pub(crate) fn error(&self, error: &Error) {
+    pub(crate) fn error(self, error: &Error) {
         // Whoever closed stdout, as `| head` does, has seen enough.
         if matches!(error, Error::Print(cause) if cause.kind() == std::io::ErrorKind::BrokenPipe) {
             return;

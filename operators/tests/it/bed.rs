@@ -80,6 +80,7 @@ where
 {
     let bed = Bed { namespace: create_namespace(&client).await, client };
     let operator = operator(&bed.namespace);
+    // The CRDs stay behind: to delete them would delete every object of their kinds, whoever's these are.
     install::crds(&bed.client, operator.crds()).await.unwrap();
     let running = Running::start(operator, bed.client.clone());
     let outcome = tokio::spawn(case(bed.clone())).await;

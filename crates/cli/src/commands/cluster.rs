@@ -30,15 +30,18 @@ pub(super) struct Running {
 
 impl Running {
     /// Starts a cluster, opens its port, writes its kubeconfig, and tells what there is.
-    pub(super) async fn start(args: &ClusterArgs, printer: &Printer) -> Result<Self, Error> {
+    pub(super) async fn start(args: &ClusterArgs, printer: Printer) -> Result<Self, Error> {
         let begin = Instant::now();
-        let mut cluster = Cluster::start().await.map_err(Error::StartCluster)?;
+        let mut cluster = Cluster::start().await.map_err(|error| Error::StartCluster(error.into()))?;
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, args.port));
-        let listening = cluster.listen(address).await.map_err(|source| Error::Listen { address, source })?;
+        let listening = cluster
+            .listen(address)
+            .await
+            .map_err(|source| Error::Listen { address, source: source.into() })?;
         let ready = tokio::time::timeout(PATIENCE, node_ready(cluster.client()));
         tokio::select! {
             ready = ready => ready.map_err(|_| Error::NodeNotReady(PATIENCE))?,
-            error = cluster.failed() => return Err(Error::StartCluster(error)),
+            error = cluster.failed() => return Err(Error::StartCluster(error.into())),
         }
         let kubeconfig = Kubeconfig::write(&args.kubeconfig, listening.kubeconfig)?;
         let time = begin.elapsed().as_millis();
@@ -55,12 +58,12 @@ impl Running {
 
     /// Waits until the cluster fails, which it should not. Cancel-safe.
     pub(super) async fn failed(&mut self) -> Error {
-        Error::RunCluster(self.cluster.failed().await)
+        Error::RunCluster(self.cluster.failed().await.into())
     }
 
     /// Stops the cluster; the kubeconfig goes with it.
     pub(super) async fn stop(self) -> Result<(), Error> {
-        self.cluster.shutdown().await.map_err(Error::RunCluster)
+        self.cluster.shutdown().await.map_err(|error| Error::RunCluster(error.into()))
     }
 }
 
@@ -72,7 +75,7 @@ pub(super) struct Reach {
 
 impl Reach {
     /// Tells what to type next.
-    pub(super) fn suggest(&self, printer: &Printer, commands: &[&str]) -> Result<(), Error> {
+    pub(super) fn suggest(&self, printer: Printer, commands: &[&str]) -> Result<(), Error> {
         let kubeconfig = shell_word(&self.kubeconfig.to_string_lossy());
         printer.line("")?;
         printer.command(format_args!("export KUBECONFIG={kubeconfig}"))?;
@@ -110,7 +113,7 @@ fn shell_word(word: &str) -> String {
     }
 }
 
-pub(super) async fn up(args: &ClusterArgs, printer: &Printer) -> Result<(), Error> {
+pub(super) async fn up(args: &ClusterArgs, printer: Printer) -> Result<(), Error> {
     let mut signals = Signals::new()?;
     let mut running = tokio::select! {
         running = Running::start(args, printer) => running?,

@@ -14,7 +14,7 @@ use windlass_operators::{Entry, catalogue, install, operator};
 use super::cluster::{Reach, Running};
 use crate::{args::DevArgs, error::Error, printer::Printer, signals::Signals};
 
-pub(super) async fn run(args: &DevArgs, printer: &Printer) -> Result<(), Error> {
+pub(super) async fn run(args: &DevArgs, printer: Printer) -> Result<(), Error> {
     let mut signals = Signals::new()?;
     let mut running = tokio::select! {
         running = Running::start(&args.cluster, printer) => running?,
@@ -48,7 +48,7 @@ async fn work(
     reach: &Reach,
     stop: &CancellationToken,
     operators: &mut Option<Operators>,
-    printer: &Printer,
+    printer: Printer,
 ) -> Result<(), Error> {
     let chosen: Vec<&Entry> = catalogue()
         .iter()
@@ -56,7 +56,7 @@ async fn work(
         .collect();
     let client = reach.client.clone();
     let operator = operator("windlass", chosen.iter().copied());
-    install::crds(&client, operator.crds()).await.map_err(Error::Install)?;
+    install::crds(&client, operator.crds()).await.map_err(|error| Error::Install(error.into()))?;
     let kinds: Vec<String> =
         chosen.iter().map(|entry| entry.resource().plural + "." + group(entry)).collect();
     printer.fact("crds", kinds.join(", "))?;
@@ -88,7 +88,8 @@ fn group(entry: &Entry) -> &'static str {
 async fn apply_samples(client: &Client, chosen: &[&Entry]) -> Result<Vec<String>, Error> {
     let mut names = Vec::new();
     for entry in chosen {
-        let name = install::sample(client, entry, "default").await.map_err(Error::Install)?;
+        let name =
+            install::sample(client, entry, "default").await.map_err(|error| Error::Install(error.into()))?;
         names.push(format!("{}/{name}", entry.name));
     }
     Ok(names)
@@ -100,7 +101,7 @@ async fn joined(task: Operators) -> Result<(), Error> {
 
 fn flatten(ended: Result<Result<(), RunError>, tokio::task::JoinError>) -> Result<(), Error> {
     match ended {
-        Ok(result) => result.map_err(Error::Operators),
+        Ok(result) => result.map_err(|error| Error::Operators(error.into())),
         Err(error) => Err(Error::OperatorsPanicked(error)),
     }
 }

@@ -30,7 +30,7 @@ pub(super) async fn show(
     client: &Client,
     entries: &[&Entry],
     begin: Instant,
-    printer: &Printer,
+    printer: Printer,
 ) -> Result<(), Error> {
     let streams = entries.iter().map(|entry| {
         let api = Api::<DynamicObject>::all_with(client.clone(), &entry.resource());
@@ -64,7 +64,7 @@ fn changed(
     kind: &str,
     object: &DynamicObject,
     begin: Instant,
-    printer: &Printer,
+    printer: Printer,
 ) -> Result<(), Error> {
     let Some(state) = state_of(&object.data, object.metadata.generation) else { return Ok(()) };
     let known = shown.get(&key(kind, object));

@@ -11,7 +11,7 @@ use crate::support::{api, create, decode, deployment, merge, wait_complete};
 
 async fn ready_addresses(client: &Client, service: &str) -> Vec<String> {
     let params = ListParams::default().labels(&format!("kubernetes.io/service-name={service}"));
-    let slices = api::<EndpointSlice>(client).list(&params).await.unwrap().items;
+    let slices = api::<EndpointSlice>(client).list(&params).await.expect("slices must be listed").items;
     let endpoints = slices.iter().flat_map(|slice| slice.endpoints.iter().flatten());
     let ready = endpoints.filter(|one| one.conditions.as_ref().is_some_and(|all| all.ready == Some(true)));
     ready.flat_map(|endpoint| endpoint.addresses.clone()).collect()

@@ -16,11 +16,11 @@ use windlass::{
     },
 };
 
-pub fn decode<K: DeserializeOwned>(value: Value) -> K {
+pub(crate) fn decode<K: DeserializeOwned>(value: Value) -> K {
     serde_json::from_value(value).expect("the fixture must be an object of its kind")
 }
 
-pub fn deployment(name: &str, replicas: i32) -> Deployment {
+pub(crate) fn deployment(name: &str, replicas: i32) -> Deployment {
     decode(json!({
         "apiVersion": "apps/v1", "kind": "Deployment",
         "metadata": {"name": name},
@@ -35,14 +35,14 @@ pub fn deployment(name: &str, replicas: i32) -> Deployment {
     }))
 }
 
-pub fn api<K>(client: &Client) -> Api<K>
+pub(crate) fn api<K>(client: &Client) -> Api<K>
 where
     K: Resource<DynamicType = (), Scope = windlass::k8s_openapi::NamespaceResourceScope>,
 {
     Api::namespaced(client.clone(), "default")
 }
 
-pub async fn create<K>(client: &Client, object: &K) -> K
+pub(crate) async fn create<K>(client: &Client, object: &K) -> K
 where
     K: Resource<DynamicType = (), Scope = windlass::k8s_openapi::NamespaceResourceScope>
         + serde::Serialize
@@ -53,7 +53,7 @@ where
     api::<K>(client).create(&PostParams::default(), object).await.expect("the object must be accepted")
 }
 
-pub async fn merge<K>(client: &Client, name: &str, patch: Value) -> K
+pub(crate) async fn merge<K>(client: &Client, name: &str, patch: Value) -> K
 where
     K: Resource<DynamicType = (), Scope = windlass::k8s_openapi::NamespaceResourceScope>
         + DeserializeOwned
@@ -65,18 +65,23 @@ where
 }
 
 /// Waits until an object is as it should be; after half a minute the test fails and shows the object.
-pub async fn wait<K>(api: Api<K>, name: &str, what: &str, test: impl Fn(Option<&K>) -> bool) -> Option<K>
+pub(crate) async fn wait<K>(
+    api: Api<K>,
+    name: &str,
+    what: &str,
+    test: impl Fn(Option<&K>) -> bool,
+) -> Option<K>
 where
     K: Resource<DynamicType = ()> + Clone + Debug + Send + Sync + DeserializeOwned + 'static,
 {
     let waited = await_condition(api.clone(), name, move |object: Option<&K>| test(object));
     match tokio::time::timeout(Duration::from_secs(30), waited).await {
         Ok(found) => found.expect("the watch must go on"),
-        Err(_) => panic!("{name} is not {what}: {:#?}", api.get_opt(name).await),
+        Err(elapsed) => panic!("{name} is not {what} ({elapsed}): {:#?}", api.get_opt(name).await),
     }
 }
 
-pub fn is_complete(deployment: &Deployment) -> bool {
+pub(crate) fn is_complete(deployment: &Deployment) -> bool {
     let wanted = deployment.spec.replicas.unwrap_or(1);
     let status = deployment.status.clone().unwrap_or_default();
     status.observed_generation == deployment.metadata.generation
@@ -85,12 +90,13 @@ pub fn is_complete(deployment: &Deployment) -> bool {
         && status.replicas.unwrap_or(0) == wanted
 }
 
-pub async fn wait_complete(client: &Client, name: &str) -> Deployment {
-    wait(api::<Deployment>(client), name, "complete", |d| d.is_some_and(is_complete)).await.unwrap()
+pub(crate) async fn wait_complete(client: &Client, name: &str) -> Deployment {
+    let done = wait(api::<Deployment>(client), name, "complete", |d| d.is_some_and(is_complete)).await;
+    done.expect("a complete Deployment must be there")
 }
 
 /// The condition lines of a Deployment, sorted.
-pub fn conditions(deployment: &Deployment) -> Vec<String> {
+pub(crate) fn conditions(deployment: &Deployment) -> Vec<String> {
     let conditions = deployment.status.iter().flat_map(|status| status.conditions.iter().flatten());
     let mut lines: Vec<String> = conditions
         .map(|c| {
@@ -102,19 +108,19 @@ pub fn conditions(deployment: &Deployment) -> Vec<String> {
     lines
 }
 
-pub async fn pods_of(client: &Client, app: &str) -> Vec<Pod> {
+pub(crate) async fn pods_of(client: &Client, app: &str) -> Vec<Pod> {
     let params = ListParams::default().labels(&format!("app={app}"));
     let pods = api::<Pod>(client).list(&params).await.expect("Pods must be listed").items;
     pods.into_iter().filter(|pod| pod.metadata.deletion_timestamp.is_none()).collect()
 }
 
-pub async fn sets_of(client: &Client, app: &str) -> Vec<ReplicaSet> {
+pub(crate) async fn sets_of(client: &Client, app: &str) -> Vec<ReplicaSet> {
     let params = ListParams::default().labels(&format!("app={app}"));
     api::<ReplicaSet>(client).list(&params).await.expect("ReplicaSets must be listed").items
 }
 
 /// The events about an object of a kind, as `reason: message`, in the order in which they were made.
-pub async fn events(client: &Client, kind: &str, name: &str) -> Vec<String> {
+pub(crate) async fn events(client: &Client, kind: &str, name: &str) -> Vec<String> {
     use windlass::k8s_openapi::api::core::v1::Event;
     let mut all =
         api::<Event>(client).list(&ListParams::default()).await.expect("Events must be listed").items;

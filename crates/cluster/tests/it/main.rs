@@ -2,7 +2,6 @@
 
 mod deletion;
 mod lifecycle;
-mod real;
 mod services;
 mod support;
 mod workloads;

@@ -1,11 +1,14 @@
-//! Puts kinds and samples into a cluster. Both may be there already: what is applied again stays as it is.
+//! Puts kinds, permissions and samples into a cluster. All may be there already: what is applied again stays.
 
 use std::time::Duration;
 
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use k8s_openapi::{
+    api::rbac::v1::{ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding, RoleRef, Subject},
+    apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+};
 use kube::{
     Api, Client, ResourceExt,
-    api::{ApiResource, DynamicObject, Patch, PatchParams},
+    api::{ApiResource, DynamicObject, ObjectMeta, Patch, PatchParams},
     core::GroupVersionKind,
     runtime::wait::{await_condition, conditions::is_crd_established},
 };
@@ -42,6 +45,15 @@ pub enum Error {
         /// The CRD.
         name: String,
     },
+    /// A role or a binding was refused, or could not be sent.
+    #[error("failed to give {account} its permissions")]
+    Permit {
+        /// Who was to have them.
+        account: String,
+        /// The client's error.
+        #[source]
+        source: Box<kube::Error>,
+    },
     /// A sample was refused, or could not be sent.
     #[error("failed to apply the sample {name}")]
     ApplySample {
@@ -77,6 +89,45 @@ pub async fn crds(client: &Client, crds: &[CustomResourceDefinition]) -> Result<
             Ok(Err(source)) => return Err(Error::WatchCrd { name, source: Box::new(source) }),
             Err(_) => return Err(Error::NotEstablished { name }),
         }
+    }
+    Ok(())
+}
+
+/// Lets a service account do what the rules say: in its own namespace, or in all of them.
+pub async fn permissions(
+    client: &Client,
+    namespace: &str,
+    name: &str,
+    rules: Vec<PolicyRule>,
+    everywhere: bool,
+) -> Result<(), Error> {
+    const GROUP: &str = "rbac.authorization.k8s.io";
+    let failed = |source| Error::Permit { account: format!("{namespace}/{name}"), source: Box::new(source) };
+    let metadata = ObjectMeta { name: Some(name.into()), ..ObjectMeta::default() };
+    let subject = Subject {
+        kind: "ServiceAccount".into(),
+        name: name.into(),
+        namespace: Some(namespace.into()),
+        ..Subject::default()
+    };
+    let role_ref =
+        |kind: &str| RoleRef { api_group: Some(GROUP.into()), kind: kind.into(), name: name.into() };
+    let subjects = Some(vec![subject]);
+    let params = PatchParams::apply(FIELD_MANAGER).force();
+    if everywhere {
+        let role = ClusterRole { metadata: metadata.clone(), rules: Some(rules), ..ClusterRole::default() };
+        let binding = ClusterRoleBinding { metadata, role_ref: role_ref("ClusterRole"), subjects };
+        let roles = Api::<ClusterRole>::all(client.clone());
+        let bindings = Api::<ClusterRoleBinding>::all(client.clone());
+        roles.patch(name, &params, &Patch::Apply(role)).await.map_err(failed)?;
+        bindings.patch(name, &params, &Patch::Apply(binding)).await.map_err(failed)?;
+    } else {
+        let role = Role { metadata: metadata.clone(), rules: Some(rules) };
+        let binding = RoleBinding { metadata, role_ref: role_ref("Role"), subjects };
+        let roles = Api::<Role>::namespaced(client.clone(), namespace);
+        let bindings = Api::<RoleBinding>::namespaced(client.clone(), namespace);
+        roles.patch(name, &params, &Patch::Apply(role)).await.map_err(failed)?;
+        bindings.patch(name, &params, &Patch::Apply(binding)).await.map_err(failed)?;
     }
     Ok(())
 }

@@ -21,6 +21,7 @@ mod list;
 mod metadata;
 mod patch;
 pub mod resource;
+mod review;
 mod scale;
 pub mod selector;
 mod service;
@@ -32,6 +33,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, atomic::AtomicBool};
 
 use serde_json::Value;
 
+pub(crate) use self::review::is_review;
 pub use self::{
     catalog::{Catalog, Definitions, definitions},
     decode::{Body as DecodedBody, json as decode_json},

@@ -16,10 +16,14 @@ use serde::de::DeserializeOwned;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use windlass::{Operator, RunError};
+use windlass_cluster::Identity;
 use windlass_operators::install;
 
 /// How long anything may take. Real Pods on a busy machine need it; nothing waits longer than it must.
 const PATIENCE: Duration = Duration::from_secs(90);
+
+/// The service account that the operator runs as.
+const ACCOUNT: &str = "operator";
 
 /// A client and a namespace for one case.
 #[derive(Clone)]
@@ -64,25 +68,40 @@ where
     match ground {
         Ground::Embedded => {
             let cluster = windlass_cluster::Cluster::start().await.unwrap();
-            run_with(cluster.client(), operator, case).await;
+            let limited = |namespace: &str| cluster.client_as(Identity::service_account(namespace, ACCOUNT));
+            run_with(cluster.client(), limited, operator, case).await;
             cluster.shutdown().await.unwrap();
         }
         Ground::Real => {
             let config = Config::infer().await.expect("KUBECONFIG must name a cluster");
-            run_with(Client::try_from(config).unwrap(), operator, case).await;
+            let limited = |namespace: &str| {
+                let mut config = config.clone();
+                let account = Identity::service_account(namespace, ACCOUNT);
+                config.auth_info.impersonate = Some(account.name);
+                config.auth_info.impersonate_groups = Some(account.groups);
+                Client::try_from(config).unwrap()
+            };
+            run_with(Client::try_from(config.clone()).unwrap(), limited, operator, case).await;
         }
     }
 }
 
-async fn run_with<F>(client: Client, operator: fn(&str) -> Operator, case: fn(Bed) -> F)
-where
+/// The case has the administrator's client, the operator one that may do only what its own RBAC rules say: a
+/// permission that these lack fails the test.
+async fn run_with<F>(
+    client: Client,
+    limited: impl Fn(&str) -> Client,
+    operator: fn(&str) -> Operator,
+    case: fn(Bed) -> F,
+) where
     F: Future<Output = ()> + Send + 'static,
 {
     let bed = Bed { namespace: create_namespace(&client).await, client };
     let operator = operator(&bed.namespace);
     // The CRDs stay behind: to delete them would delete every object of their kinds, whoever's these are.
     install::crds(&bed.client, operator.crds()).await.unwrap();
-    let running = Running::start(operator, bed.client.clone());
+    install::permissions(&bed.client, &bed.namespace, ACCOUNT, operator.rbac(), false).await.unwrap();
+    let running = Running::start(operator, limited(&bed.namespace));
     let outcome = tokio::spawn(case(bed.clone())).await;
     let stopped = running.stop().await;
     let namespaces = Api::<Namespace>::all(bed.client.clone());

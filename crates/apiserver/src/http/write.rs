@@ -11,7 +11,7 @@ use crate::{
     protobuf,
     registry::{
         DecodedBody, DeleteOptions, Deleted, Patch, PatchKind, Propagation, Resource, Target, WriteOptions,
-        Written, decode_json,
+        Written, decode_json, is_review,
     },
 };
 
@@ -66,6 +66,10 @@ impl Call<'_> {
             return self.act(subresource, target, &options);
         }
         let body = self.decoded(&resource.kind)?;
+        if is_review(resource) {
+            let answer = self.registry.review(resource, &self.identity, body.value)?;
+            return Ok(answer::with_status(answer::json(&answer), StatusCode::CREATED));
+        }
         let written = self.registry.create(target, body, &options)?;
         self.written(resource, written)
     }

@@ -36,6 +36,17 @@ pub(super) fn copy_meta(from: &Value, to: &mut Value, field: &str) {
     }
 }
 
+/// Drops what says nothing: decoding into typed metadata leaves out nulls and empty maps and lists.
+pub(super) fn tidy(object: &mut Value) {
+    let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) else { return };
+    metadata.retain(|_, value| match value {
+        Value::Null => false,
+        Value::Object(map) => !map.is_empty(),
+        Value::Array(list) => !list.is_empty(),
+        _ => true,
+    });
+}
+
 /// Whether the object waits for finalizers.
 pub(super) fn has_finalizers(object: &Value) -> bool {
     meta(object, "finalizers").as_array().is_some_and(|list| !list.is_empty())

@@ -330,6 +330,8 @@ pub(super) fn clean(
             return Err(cannot_handle(resource, why));
         }
         decode::drop_nulls(object);
+    } else if !resets_ownership(object) {
+        metadata::tidy(object);
     }
     let unknown = resource.schema().prune(object);
     let mut problems: Vec<String> =
@@ -343,6 +345,11 @@ pub(super) fn clean(
             Err(cannot_handle(resource, format!("strict decoding error: {}", problems.join(", "))))
         }
     }
+}
+
+/// An explicit empty list of managers is a wish: forget who owns what.
+fn resets_ownership(object: &Value) -> bool {
+    meta(object, "managedFields").as_array().is_some_and(|list| list.iter().all(|one| one == &json!({})))
 }
 
 /// The body is no object of the kind, for the reason that Go's decoder gives.

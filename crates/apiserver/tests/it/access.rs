@@ -38,3 +38,20 @@ async fn nobody_in_particular_may_ask_how_the_server_is() {
     let message = nobody.get("/apis").await.failed(403, "Forbidden");
     assert_eq!(message, "forbidden: User \"system:anonymous\" cannot get path \"/apis\"");
 }
+
+#[tokio::test]
+async fn everybody_may_ask_what_they_may_do() {
+    let server = Server::new();
+    let robot = server.as_user(Identity::service_account("default", "robot"));
+    let path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+    let question =
+        json!({"spec": {"resourceAttributes": {"verb": "list", "resource": "pods", "namespace": "default"}}});
+    assert_eq!(robot.post(path, &question).await.ok()["status"], json!({"allowed": false}));
+    assert_eq!(server.post(path, &question).await.ok()["status"], json!({"allowed": true}));
+    let who = robot.post("/apis/authentication.k8s.io/v1/selfsubjectreviews", &json!({})).await.ok();
+    assert_eq!(who["status"]["userInfo"]["username"], "system:serviceaccount:default:robot");
+    server
+        .get("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews")
+        .await
+        .failed(405, "MethodNotAllowed");
+}

@@ -15,12 +15,15 @@ use windlass::{
         runtime::{WatchStreamExt, watcher},
     },
 };
-use windlass_cluster::Cluster;
+use windlass_cluster::{Cluster, Identity};
 
 use crate::{args::ClusterArgs, error::Error, kubeconfig::Kubeconfig, printer::Printer, signals::Signals};
 
 /// How long the node may take to become ready. It takes milliseconds; this is for machines that are very busy.
 const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Namespace and name of the service account that the operators run as.
+pub(super) const ACCOUNT: (&str, &str) = ("default", "windlass");
 
 /// A cluster that kubectl can reach.
 pub(super) struct Running {
@@ -53,7 +56,12 @@ impl Running {
 
     /// How to reach it, while it runs.
     pub(super) fn reach(&self) -> Reach {
-        Reach { client: self.cluster.client(), kubeconfig: self.kubeconfig.path().to_owned() }
+        let account = Identity::service_account(ACCOUNT.0, ACCOUNT.1);
+        Reach {
+            client: self.cluster.client(),
+            limited: self.cluster.client_as(account),
+            kubeconfig: self.kubeconfig.path().to_owned(),
+        }
     }
 
     /// Waits until the cluster fails, which it should not. Cancel-safe.
@@ -69,7 +77,10 @@ impl Running {
 
 /// How to reach a running cluster, from here and from a shell.
 pub(super) struct Reach {
+    /// The administrator's client.
     pub(super) client: Client,
+    /// The operators' client, which may do what their RBAC rules say.
+    pub(super) limited: Client,
     kubeconfig: PathBuf,
 }
 

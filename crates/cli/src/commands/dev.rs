@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use windlass::{RunError, kube::Client};
 use windlass_operators::{Entry, catalogue, install, operator};
 
-use super::cluster::{Reach, Running};
+use super::cluster::{ACCOUNT, Reach, Running};
 use crate::{args::DevArgs, error::Error, printer::Printer, signals::Signals};
 
 pub(super) async fn run(args: &DevArgs, printer: Printer) -> Result<(), Error> {
@@ -61,7 +61,12 @@ async fn work(
         chosen.iter().map(|entry| entry.resource().plural + "." + group(entry)).collect();
     printer.fact("crds", kinds.join(", "))?;
 
-    let task = operators.insert(tokio::spawn(operator.run(client.clone(), stop.clone().cancelled_owned())));
+    // As in a real cluster, the operators may do what their own rules say and nothing else.
+    let (namespace, account) = ACCOUNT;
+    let permitted = install::permissions(&client, namespace, account, operator.rbac(), true).await;
+    permitted.map_err(|error| Error::Install(error.into()))?;
+    let limited = reach.limited.clone();
+    let task = operators.insert(tokio::spawn(operator.run(limited, stop.clone().cancelled_owned())));
     let names: Vec<&str> = chosen.iter().map(|entry| entry.name).collect();
     printer.fact("operators", names.join(", "))?;
 

@@ -93,9 +93,32 @@ impl ApiServer {
         outcome.unwrap_or_else(|error| answer::failure(&error))
     }
 
+    /// The user that the request wants to be, if it names one and may be that user.
+    fn impersonated(&self, parts: &Parts, asker: Identity) -> Result<Identity> {
+        let texts = |name: &str| -> Vec<String> {
+            let values = parts.headers.get_all(name).iter();
+            values.filter_map(|value| value.to_str().ok()).map(str::to_owned).collect()
+        };
+        let Some(user) = texts("impersonate-user").into_iter().next() else { return Ok(asker) };
+        let groups = texts("impersonate-group");
+        let wanted = groups.iter().map(|group| ("groups", group)).chain([("users", &user)]);
+        for (resource, name) in wanted {
+            let action = Action::Resource { verb: "impersonate", group: "", resource, namespace: "", name };
+            if !self.registry.allows(&asker, action) {
+                let why = format!(
+                    "User \"{}\" cannot impersonate resource \"{resource}\" in API group \"\" at the cluster scope",
+                    asker.name
+                );
+                return Err(Error::forbidden(Named { group: "", resource }, name, why));
+            }
+        }
+        Ok(Identity::new(user, groups))
+    }
+
     fn dispatch(&self, parts: &Parts, body: Bytes) -> Result<Response<Body>> {
         let query = Query::parse(parts.uri.query().unwrap_or_default());
         let identity = parts.extensions.get::<Identity>().cloned().unwrap_or_else(Identity::anonymous);
+        let identity = self.impersonated(parts, identity)?;
         let call = Call { registry: &self.registry, parts, query, identity, body };
         let route = Route::parse(parts.uri.path());
         call.authorize(&route)?;

@@ -34,6 +34,8 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Args as ClapArgs, Subcommand};
 
+use state::Mode;
+
 /// The one version that everything here is built from; `xtask/testbed/go.mod` pins the same.
 pub(crate) const VERSION: &str = "1.37.1";
 
@@ -59,6 +61,9 @@ enum Command {
         /// Only etcd, the API server, the controllers and the scheduler: no node, no root
         #[arg(long)]
         control_plane: bool,
+        /// Only etcd and the API server: nothing acts by itself, so that every request is yours
+        #[arg(long, conflicts_with = "control_plane")]
+        api_server: bool,
         /// Write a copy of the kubeconfig to this file as well
         #[arg(long, value_name = "FILE")]
         kubeconfig: Option<PathBuf>,
@@ -121,6 +126,32 @@ enum Command {
 
 pub(crate) use kubectl::Kubectl;
 
+/// A testbed that holds an API server alone, and is gone when this is dropped.
+pub(crate) struct ApiServer {
+    name: String,
+}
+
+impl ApiServer {
+    /// Starts one, in place of an earlier one of the same name.
+    pub(crate) fn start(name: &str) -> Result<Self> {
+        down::run(name, false)?;
+        up::up(name, Mode::ApiServer, None)?;
+        Ok(Self { name: name.to_owned() })
+    }
+
+    pub(crate) fn kubeconfig(&self) -> Result<PathBuf> {
+        Ok(layout::Layout::of(&self.name)?.kubeconfig())
+    }
+}
+
+impl Drop for ApiServer {
+    fn drop(&mut self) {
+        if let Err(error) = down::run(&self.name, false) {
+            anstream::eprintln!("warning: {error:#}");
+        }
+    }
+}
+
 /// A client of a testbed that is up.
 pub(crate) fn client(name: &str) -> Result<Kubectl> {
     let (layout, _) = state::require_ready(name)?;
@@ -129,7 +160,14 @@ pub(crate) fn client(name: &str) -> Result<Kubectl> {
 
 pub(crate) fn run(args: Args) -> Result<ExitCode> {
     match args.command {
-        Command::Up { name, control_plane, kubeconfig } => up::up(&name.name, control_plane, kubeconfig)?,
+        Command::Up { name, control_plane, api_server, kubeconfig } => {
+            let mode = match (control_plane, api_server) {
+                (true, _) => Mode::ControlPlane,
+                (_, true) => Mode::ApiServer,
+                _ => Mode::Node,
+            };
+            up::up(&name.name, mode, kubeconfig)?;
+        }
         Command::Down { name, all } => down::run(&name, all)?,
         Command::Status => status::print()?,
         Command::Build => build::all()?,

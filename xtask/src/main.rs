@@ -2,6 +2,7 @@
 //!
 //! Enters a command line; leaves an exit code. Each chore is a module; this file only parses and reports.
 
+mod bench;
 mod generate;
 mod kubernetes;
 
@@ -20,6 +21,8 @@ struct Args {
 enum Chore {
     /// A real Kubernetes on this machine, to be judged by
     Kubernetes(kubernetes::Args),
+    /// Measure Windlass beside its peers
+    Bench(bench::Args),
     /// Write the tables of the API server from a real one
     Generate(generate::Args),
 }
@@ -27,6 +30,7 @@ enum Chore {
 fn main() -> ExitCode {
     let outcome = match Args::parse().chore {
         Chore::Kubernetes(args) => kubernetes::run(args),
+        Chore::Bench(args) => bench::run(&args).map(|()| ExitCode::SUCCESS),
         Chore::Generate(args) => generate::run(&args).map(|()| ExitCode::SUCCESS),
     };
     match outcome {

@@ -32,6 +32,9 @@ pub(super) const CONTROL_PLANE: [Program; 5] = [
     program("kube-scheduler", "k8s.io/kubernetes/cmd/kube-scheduler"),
 ];
 
+/// The programs of an API server alone, and kubectl.
+pub(super) const API_SERVER: [Program; 3] = [CONTROL_PLANE[0], CONTROL_PLANE[1], CONTROL_PLANE[2]];
+
 /// The programs of a control plane and a node.
 pub(super) const ALL: [Program; 7] = [
     CONTROL_PLANE[0],

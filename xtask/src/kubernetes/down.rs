@@ -55,7 +55,9 @@ pub(super) fn end(layout: &Layout) -> Result<()> {
     if let Some(state) = &state {
         match state.mode {
             Mode::Node => [state.inner, state.outer].into_iter().flatten().for_each(|process| process.kill()),
-            Mode::ControlPlane => state.outer.into_iter().for_each(|process| process.kill_group()),
+            Mode::ControlPlane | Mode::ApiServer => {
+                state.outer.into_iter().for_each(|process| process.kill_group());
+            }
         }
     }
     if cgroup::exists(layout) {

@@ -38,8 +38,8 @@ pub(super) fn check(mode: Mode, build: bool) -> Result<()> {
     let mut problems = Vec::new();
     let packages = match mode {
         Mode::Node => missing_packages(&has, cni_directory().is_some(), busybox().is_some()),
-        Mode::ControlPlane if has("setpriv") => Vec::new(),
-        Mode::ControlPlane => vec!["util-linux"],
+        Mode::ControlPlane | Mode::ApiServer if has("setpriv") => Vec::new(),
+        Mode::ControlPlane | Mode::ApiServer => vec!["util-linux"],
     };
     if !packages.is_empty() {
         problems.push(format!("programs are missing; on Debian: apt-get install {}", packages.join(" ")));

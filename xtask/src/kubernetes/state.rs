@@ -20,6 +20,8 @@ pub(super) enum Mode {
     Node,
     /// Processes on loopback, without a node.
     ControlPlane,
+    /// etcd and the API server on loopback: nothing that acts by itself.
+    ApiServer,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -52,7 +54,7 @@ impl State {
     }
 
     pub(super) fn running(&self) -> bool {
-        let inner_lives = self.mode == Mode::ControlPlane || self.inner.is_some_and(Identity::alive);
+        let inner_lives = self.mode != Mode::Node || self.inner.is_some_and(Identity::alive);
         self.outer.is_some_and(Identity::alive) && inner_lives
     }
 }

@@ -20,6 +20,7 @@ pub(super) fn print() -> Result<()> {
         let mode = match state.mode {
             Mode::Node => "with a node",
             Mode::ControlPlane => "control plane only",
+            Mode::ApiServer => "API server only",
         };
         let condition = match (state.running(), state.ready) {
             (true, true) => "ready",

@@ -21,8 +21,7 @@ use super::process::{self, Identity};
 use super::state::{self, Mode, State};
 use super::{VERSION, build, cgroup, down, images, network, requirements};
 
-pub(super) fn up(name: &str, control_plane: bool, copy: Option<PathBuf>) -> Result<()> {
-    let mode = if control_plane { Mode::ControlPlane } else { Mode::Node };
+pub(super) fn up(name: &str, mode: Mode, copy: Option<PathBuf>) -> Result<()> {
     let _lock = state::lock_name(name)?;
     let layout = Layout::of(name)?;
     match State::read(&layout) {
@@ -31,7 +30,7 @@ pub(super) fn up(name: &str, control_plane: bool, copy: Option<PathBuf>) -> Resu
             return finish(&layout, &state, copy);
         }
         Some(state) if state.running() && state.ready => bail!(
-            "testbed `{name}` is up in the other mode: end it with `cargo xtask kubernetes down --name {name}`, \
+            "testbed `{name}` is up in another mode: end it with `cargo xtask kubernetes down --name {name}`, \
              or choose another --name"
         ),
         _ => {}
@@ -39,6 +38,7 @@ pub(super) fn up(name: &str, control_plane: bool, copy: Option<PathBuf>) -> Resu
     let wanted: &[_] = match mode {
         Mode::Node => &build::ALL,
         Mode::ControlPlane => &build::CONTROL_PLANE,
+        Mode::ApiServer => &build::API_SERVER,
     };
     requirements::check(mode, !build::missing(&super::layout::binaries()?, wanted).is_empty())?;
     let binaries = build::ensure(wanted)?;
@@ -46,7 +46,7 @@ pub(super) fn up(name: &str, control_plane: bool, copy: Option<PathBuf>) -> Resu
     let begin = Instant::now();
     let started = match mode {
         Mode::Node => start_box(&layout, &binaries),
-        Mode::ControlPlane => start_control_plane(&layout, &binaries),
+        Mode::ControlPlane | Mode::ApiServer => start_control_plane(&layout, &binaries, mode),
     };
     let state = started.and_then(|state| ready::wait(&layout, &binaries, state, begin));
     match state {
@@ -127,19 +127,22 @@ fn start_box(layout: &Layout, binaries: &Path) -> Result<State> {
 }
 
 /// Starts a control plane on loopback, as anyone.
-fn start_control_plane(layout: &Layout, binaries: &Path) -> Result<State> {
+fn start_control_plane(layout: &Layout, binaries: &Path, mode: Mode) -> Result<State> {
     let [api, etcd_client, etcd_peer] = free_ports()?;
     let endpoints = Endpoints { address: Ipv4Addr::LOCALHOST, api, etcd_client, etcd_peer };
     let authority = Authority::new()?;
     write_files(layout, &plan::control_plane_files(layout, &authority, &endpoints)?)?;
-    let components = plan::control_plane(layout, binaries, &endpoints, false);
+    let mut components = plan::control_plane(layout, binaries, &endpoints, false);
+    if mode == Mode::ApiServer {
+        components.retain(|component| build::API_SERVER.iter().any(|program| program.name == component.name));
+    }
     write_plan(
         layout,
         &Plan { kubectl: binaries.join("kubectl"), components, inside: None, images: Vec::new() },
     )?;
     let outer = spawn(layout, "__supervise")?;
     let state = State {
-        mode: Mode::ControlPlane,
+        mode,
         server: endpoints.server(),
         address: endpoints.address,
         interface: None,

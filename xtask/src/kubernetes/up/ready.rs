@@ -48,6 +48,7 @@ pub(super) fn wait(layout: &Layout, binaries: &Path, mut state: State, begin: In
     let steps: &[Step] = match state.mode {
         Mode::Node => &[API, IMAGES, SERVICE_ACCOUNT, NODE],
         Mode::ControlPlane => &[API, SERVICE_ACCOUNT],
+        Mode::ApiServer => &[API],
     };
     for step in steps {
         wait_for(step, layout, &kubectl, &state)?;

@@ -95,6 +95,8 @@ pub struct Error {
     pub message: String,
     /// What it is about.
     pub details: Option<Box<Details>>,
+    /// A `Status` that somebody else made, and that the client gets as it is.
+    pub status: Option<Box<Value>>,
 }
 
 /// A resource as messages name it: `deployments.apps` or `pods`.
@@ -116,7 +118,13 @@ impl std::fmt::Display for Named<'_> {
 impl Error {
     /// A failure with a reason and a message and no details.
     pub fn new(reason: Reason, message: impl Into<String>) -> Self {
-        Self { reason: Some(reason), code: reason.code(), message: message.into(), details: None }
+        let message = message.into();
+        Self { reason: Some(reason), code: reason.code(), message, details: None, status: None }
+    }
+
+    /// A failure that somebody else has described, with its code and message.
+    pub fn of_status(status: Value, code: u16, message: String) -> Self {
+        Self { reason: None, code, message, details: None, status: Some(Box::new(status)) }
     }
 
     fn about(mut self, what: Named<'_>, name: &str) -> Self {
@@ -223,6 +231,15 @@ impl Error {
 
     /// The `Status` object that a client gets.
     pub fn to_status(&self) -> Value {
+        if let Some(given) = &self.status {
+            let mut status = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}});
+            for field in ["status", "message", "reason", "details", "code"] {
+                if let Some(value) = given.get(field).filter(|value| !value.is_null()) {
+                    status[field] = value.clone();
+                }
+            }
+            return status;
+        }
         let mut status = json!({
             "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
             "message": self.message, "code": self.code,

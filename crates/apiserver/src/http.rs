@@ -39,6 +39,7 @@ use self::{
     query::Query,
 };
 use crate::{
+    admission::Warnings,
     auth::{Identity, rbac::Action},
     error::{Error, Named, Reason, Result},
     registry::{Registry, Resource},
@@ -61,6 +62,7 @@ struct Call<'a> {
     query: Query,
     identity: Identity,
     body: Bytes,
+    warnings: Warnings,
 }
 
 impl ApiServer {
@@ -86,11 +88,13 @@ impl ApiServer {
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         let (parts, body) = request.into_parts();
+        let warnings = Warnings::default();
         let outcome = match read_body(body).await {
-            Ok(body) => self.dispatch(&parts, body),
+            Ok(body) => self.dispatch(&parts, body, &warnings).await,
             Err(error) => Err(error),
         };
-        outcome.unwrap_or_else(|error| answer::failure(&error))
+        let response = outcome.unwrap_or_else(|error| answer::failure(&error));
+        answer::with_warnings(response, &warnings.take())
     }
 
     /// The user that the request wants to be, if it names one and may be that user.
@@ -115,11 +119,12 @@ impl ApiServer {
         Ok(Identity::new(user, groups))
     }
 
-    fn dispatch(&self, parts: &Parts, body: Bytes) -> Result<Response<Body>> {
+    async fn dispatch(&self, parts: &Parts, body: Bytes, warnings: &Warnings) -> Result<Response<Body>> {
         let query = Query::parse(parts.uri.query().unwrap_or_default());
         let identity = parts.extensions.get::<Identity>().cloned().unwrap_or_else(Identity::anonymous);
         let identity = self.impersonated(parts, identity)?;
-        let call = Call { registry: &self.registry, parts, query, identity, body };
+        let warnings = warnings.clone();
+        let call = Call { registry: &self.registry, parts, query, identity, body, warnings };
         let route = Route::parse(parts.uri.path());
         call.authorize(&route)?;
         match route {
@@ -127,7 +132,7 @@ impl ApiServer {
             Route::Version => Ok(answer::json(&version())),
             Route::Discovery(part) => call.discover(&part),
             Route::OpenApi(part) => Ok(call.open_api(part.as_deref())),
-            Route::Resource(place) => call.resource(&place),
+            Route::Resource(place) => call.resource(&place).await,
             Route::Unknown => Ok(answer::not_a_path()),
         }
     }
@@ -189,7 +194,7 @@ impl Call<'_> {
         }
     }
 
-    fn resource(&self, place: &Place) -> Result<Response<Body>> {
+    async fn resource(&self, place: &Place) -> Result<Response<Body>> {
         let resource = self.registry.resource(&place.group, &place.version, &place.resource)?;
         if place.namespace.is_some() && !resource.namespaced {
             return Err(Error::no_such_path());
@@ -207,19 +212,19 @@ impl Call<'_> {
         if place.namespace.is_none() && resource.namespaced && (place.name.is_some() || verb == "create") {
             return Err(Error::no_such_path());
         }
-        self.perform(verb, place, &resource)
+        self.perform(verb, place, &resource).await
     }
 
-    fn perform(&self, verb: &str, place: &Place, resource: &Arc<Resource>) -> Result<Response<Body>> {
+    async fn perform(&self, verb: &str, place: &Place, resource: &Arc<Resource>) -> Result<Response<Body>> {
         match verb {
             "get" => self.get(place, resource),
             "list" => self.list(place, resource),
             "watch" => self.watch(place, resource),
-            "create" => self.create(place, resource),
-            "update" => self.update(place, resource),
-            "patch" => self.patch(place, resource),
-            "delete" => self.delete(place, resource),
-            "deletecollection" => self.delete_collection(place, resource),
+            "create" => self.create(place, resource).await,
+            "update" => self.update(place, resource).await,
+            "patch" => self.patch(place, resource).await,
+            "delete" => self.delete(place, resource).await,
+            "deletecollection" => self.delete_collection(place, resource).await,
             _ => Err(not_allowed()),
         }
     }

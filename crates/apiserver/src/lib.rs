@@ -11,6 +11,7 @@
 //! Time and chance come from an [`environment::Environment`] that the caller makes, so that a run can be
 //! repeated exactly.
 
+pub mod admission;
 pub mod auth;
 pub mod authority;
 pub mod environment;
@@ -22,5 +23,6 @@ pub mod protobuf;
 pub mod registry;
 pub mod schema;
 pub mod store;
+pub mod webhook;
 
 pub use self::http::{ApiServer, AsUser};

@@ -22,7 +22,7 @@ mod metadata;
 mod patch;
 pub mod resource;
 mod review;
-mod scale;
+pub(crate) mod scale;
 pub mod selector;
 mod service;
 mod strategy;
@@ -45,6 +45,7 @@ pub use self::{
     write::{FieldValidation, Target, WriteOptions, Written},
 };
 use crate::{
+    admission::Hooks,
     auth::{
         Identity,
         rbac::{Action, Authorizer},
@@ -52,6 +53,7 @@ use crate::{
     environment::Environment,
     error::{Error, Result},
     store::{Fields, Key, Object, Store},
+    webhook::{Call, CallError, Caller, Resolver, Routes},
 };
 
 /// The state of one API server.
@@ -66,12 +68,18 @@ pub struct Registry {
     definitions: Mutex<crd::Known>,
     /// Whether a definition has changed since they were last looked at.
     unsettled: AtomicBool,
+    hooks: Hooks,
+    caller: Caller,
+    routes: Arc<Routes>,
+    resolver: Arc<dyn Resolver>,
 }
 
 impl Registry {
     /// A registry over `store` with everything in it that a new cluster has: the namespaces, and the
     /// resources of the definitions that the store already holds.
     pub fn new(store: Arc<Store>, environment: Environment) -> Result<Self> {
+        let routes = Arc::new(Routes::default());
+        let resolver: Arc<Routes> = Arc::clone(&routes);
         let registry = Self {
             store,
             catalog: RwLock::new(Arc::new(Catalog::built_in())),
@@ -80,10 +88,51 @@ impl Registry {
             authorizer: Authorizer::default(),
             definitions: Mutex::default(),
             unsettled: AtomicBool::new(false),
+            hooks: Hooks::default(),
+            caller: Caller::default(),
+            routes,
+            resolver,
         };
         registry.rebuild_catalog();
         registry.bootstrap()?;
         Ok(registry)
+    }
+
+    /// The same registry, whose webhooks behind Services are found by `resolver`.
+    #[must_use]
+    pub fn with_resolver(mut self, resolver: Arc<dyn Resolver>) -> Self {
+        self.resolver = resolver;
+        self
+    }
+
+    /// Where Services lead that have no real Pods behind them, unless a resolver was given.
+    pub fn routes(&self) -> &Routes {
+        &self.routes
+    }
+
+    /// The webhooks that admission asks.
+    pub(crate) fn hooks(&self) -> &Hooks {
+        &self.hooks
+    }
+
+    /// Calls a webhook.
+    pub(crate) async fn call_webhook(&self, call: &Call<'_>) -> Result<Value, CallError> {
+        self.caller.call(&self.store, &*self.resolver, &self.environment, call).await
+    }
+
+    /// Decodes and defaults an object that somebody else has patched; fails with what Go's decoder says.
+    pub(crate) fn settle_patched(&self, resource: &Resource, object: &mut Value) -> Result<(), String> {
+        if resource.custom().is_none() {
+            if let Some(why) = resource.schema().decode_error(object) {
+                return Err(why);
+            }
+            decode::drop_nulls(object);
+        } else {
+            metadata::tidy(object);
+        }
+        resource.schema().prune(object);
+        strategy::apply_defaults(resource, object, &self.environment);
+        Ok(())
     }
 
     /// What is served right now.
@@ -123,6 +172,13 @@ impl Registry {
         let object = self.get(resource, namespace, name)?;
         Ok(resource.present(&object)?.into_value())
     }
+}
+
+/// Rules for names that other rooms check too.
+pub(crate) mod names {
+    pub(crate) use super::metadata::{
+        qualified_name_error, service_label_error as dns_1035_error, subdomain_error,
+    };
 }
 
 /// How messages name a resource of the core group.
@@ -178,6 +234,22 @@ impl Resource {
         match self.custom() {
             Some(served) => served.to_storage(object),
             None => object,
+        }
+    }
+
+    /// An object of this version in another version of the same resource.
+    pub(crate) fn convert(&self, to: &Resource, object: Value) -> Value {
+        if self.group == to.group && self.version == to.version {
+            return object;
+        }
+        let mut stored = self.to_storage(object);
+        match to.custom() {
+            Some(served) => served.show_stored(stored),
+            None if event::is_modern(to) => event::to_modern(stored),
+            None => {
+                stored["apiVersion"] = to.api_version().into();
+                stored
+            }
         }
     }
 

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use serde_json::{Map, json};
+
 use crate::{
     error::{Cause, Error, Named, Result},
     registry::{FieldValidation, ListOptions, Match, Resource, Selector, WriteOptions},
@@ -81,7 +83,20 @@ impl Query {
             "" => user_agent.split('/').next().unwrap_or_default().to_owned(),
             manager => manager.to_owned(),
         };
-        Ok(WriteOptions { manager, dry_run: self.dry_run()?, validation })
+        let dry_run = self.dry_run()?;
+        let mut stated = Map::new();
+        if dry_run {
+            stated.insert("dryRun".into(), json!(["All"]));
+        }
+        for name in ["fieldManager", "fieldValidation"] {
+            if !self.get(name).is_empty() {
+                stated.insert(name.into(), json!(self.get(name)));
+            }
+        }
+        if self.has("force") {
+            stated.insert("force".into(), json!(self.flag("force")));
+        }
+        Ok(WriteOptions { manager, dry_run, validation, stated, ..WriteOptions::default() })
     }
 }
 

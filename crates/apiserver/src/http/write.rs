@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use http::{Response, StatusCode, header};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::{Body, Call, accept::negotiate, answer, path::Place};
 use crate::{
@@ -17,7 +17,8 @@ use crate::{
 
 impl Call<'_> {
     fn options(&self) -> Result<WriteOptions> {
-        self.query.write(self.header(header::USER_AGENT))
+        let options = self.query.write(self.header(header::USER_AGENT))?;
+        Ok(WriteOptions { user: self.identity.clone(), warnings: self.warnings.clone(), ..options })
     }
 
     fn target<'a>(place: &'a Place, resource: &'a Resource) -> Target<'a> {
@@ -59,27 +60,32 @@ impl Call<'_> {
         Ok(answer::with_warnings(answer::with_status(response, code), &written.warnings))
     }
 
-    pub(super) fn create(&self, place: &Place, resource: &Arc<Resource>) -> Result<Response<Body>> {
+    pub(super) async fn create(&self, place: &Place, resource: &Arc<Resource>) -> Result<Response<Body>> {
         let options = self.options()?;
         let target = Self::target(place, resource);
         if let Some(subresource) = place.subresource.as_deref() {
-            return self.act(subresource, target, &options);
+            return self.act(subresource, target, &options).await;
         }
         let body = self.decoded(&resource.kind)?;
         if is_review(resource) {
             let answer = self.registry.review(resource, &self.identity, body.value)?;
             return Ok(answer::with_status(answer::json(&answer), StatusCode::CREATED));
         }
-        let written = self.registry.create(target, body, &options)?;
+        let written = self.registry.create(target, body, &options).await?;
         self.written(resource, written)
     }
 
     /// Subresources that are verbs rather than parts of an object.
-    fn act(&self, subresource: &str, target: Target<'_>, options: &WriteOptions) -> Result<Response<Body>> {
+    async fn act(
+        &self,
+        subresource: &str,
+        target: Target<'_>,
+        options: &WriteOptions,
+    ) -> Result<Response<Body>> {
         match subresource {
             "binding" => {
                 let body = self.decoded("Binding")?;
-                self.registry.bind(target, &body.value, options)?;
+                self.registry.bind(target, &body.value, options).await?;
                 let status = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success",
                     "code": 201});
                 Ok(answer::with_status(answer::json(&status), StatusCode::CREATED))
@@ -90,22 +96,22 @@ impl Call<'_> {
         }
     }
 
-    pub(super) fn update(&self, place: &Place, resource: &Arc<Resource>) -> Result<Response<Body>> {
+    pub(super) async fn update(&self, place: &Place, resource: &Arc<Resource>) -> Result<Response<Body>> {
         let options = self.options()?;
         let target = Self::target(place, resource);
         if target.subresource == "scale" {
             let body = self.decoded("Scale")?;
-            let scale = self.registry.set_scale(target, &body.value, &options)?;
+            let scale = self.registry.set_scale(target, &body.value, &options).await?;
             return Ok(answer::json(&scale));
         }
-        let written = self.registry.update(target, self.decoded(&resource.kind)?, &options)?;
+        let written = self.registry.update(target, self.decoded(&resource.kind)?, &options).await?;
         self.written(resource, written)
     }
 
-    pub(super) fn patch(&self, place: &Place, resource: &Arc<Resource>) -> Result<Response<Body>> {
+    pub(super) async fn patch(&self, place: &Place, resource: &Arc<Resource>) -> Result<Response<Body>> {
         let options = self.options()?;
         let patch = self.read_patch(&resource.kind)?;
-        let written = self.registry.patch(Self::target(place, resource), &patch, &options)?;
+        let written = self.registry.patch(Self::target(place, resource), &patch, &options).await?;
         if place.subresource.as_deref() == Some("scale") {
             return Ok(answer::json(&written.object.into_value()));
         }
@@ -143,12 +149,14 @@ impl Call<'_> {
         }
     }
 
-    fn delete_options(&self) -> Result<(DeleteOptions, bool)> {
+    fn delete_options(&self) -> Result<(DeleteOptions, WriteOptions)> {
+        let mut stated = Map::new();
         let mut options: DeleteOptions = if self.body.is_empty() {
             DeleteOptions::default()
         } else {
-            let body = self.decoded("DeleteOptions")?;
-            serde_json::from_value(body.value)
+            let body = self.decoded("DeleteOptions")?.value;
+            stated = body.as_object().cloned().unwrap_or_default();
+            serde_json::from_value(body)
                 .map_err(|error| Error::bad_request(format!("failed to read the delete options: {error}")))?
         };
         if let Some(seconds) = self.query.number("gracePeriodSeconds")? {
@@ -162,26 +170,36 @@ impl Call<'_> {
             other => return Err(Error::bad_request(format!("unknown propagationPolicy {other}"))),
         }
         let dry_run = self.query.dry_run()? || options.dry_run.iter().any(|one| one == "All");
-        Ok((options, dry_run))
+        if let Some(seconds) = options.grace_period_seconds {
+            stated.insert("gracePeriodSeconds".into(), json!(seconds));
+        }
+        if let Some(policy) = options.propagation_policy {
+            stated.insert("propagationPolicy".into(), json!(policy.name()));
+        }
+        if dry_run {
+            stated.insert("dryRun".into(), json!(["All"]));
+        }
+        let (user, warnings) = (self.identity.clone(), self.warnings.clone());
+        Ok((options, WriteOptions { dry_run, user, warnings, stated, ..WriteOptions::default() }))
     }
 
-    pub(super) fn delete(&self, place: &Place, resource: &Arc<Resource>) -> Result<Response<Body>> {
-        let (options, dry_run) = self.delete_options()?;
-        match self.registry.delete(Self::target(place, resource), &options, dry_run)? {
+    pub(super) async fn delete(&self, place: &Place, resource: &Arc<Resource>) -> Result<Response<Body>> {
+        let (options, write) = self.delete_options()?;
+        match self.registry.delete(Self::target(place, resource), &options, &write).await? {
             Deleted::Pending(object) => self.one(resource, negotiate(self.header(header::ACCEPT))?, object),
             Deleted::Gone(last) if returns_object(resource) => Ok(answer::json(&last)),
             Deleted::Gone(last) => Ok(answer::json(&deleted_status(resource, &last))),
         }
     }
 
-    pub(super) fn delete_collection(
+    pub(super) async fn delete_collection(
         &self,
         place: &Place,
         resource: &Arc<Resource>,
     ) -> Result<Response<Body>> {
-        let (options, dry_run) = self.delete_options()?;
+        let (options, write) = self.delete_options()?;
         let list = self.query.list(resource, place.namespace.as_deref())?;
-        let gone = self.registry.delete_collection(resource, &list, &options, dry_run)?;
+        let gone = self.registry.delete_collection(resource, &list, &options, &write).await?;
         Ok(answer::json(&json!({
             "kind": resource.list_kind, "apiVersion": resource.api_version(),
             "metadata": {"resourceVersion": self.registry.store().revision().to_string()},

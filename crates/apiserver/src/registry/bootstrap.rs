@@ -75,7 +75,7 @@ impl Registry {
         let resource = self.resource(group, "v1", plural)?;
         let target = Target { resource: &resource, namespace, name: "", subresource: "" };
         let options = WriteOptions { manager: "kube-apiserver".into(), ..WriteOptions::default() };
-        match self.create(target, decode::Body { value, duplicates: Vec::new() }, &options) {
+        match self.create_own(target, decode::Body { value, duplicates: Vec::new() }, &options) {
             Err(Error { reason: Some(Reason::AlreadyExists), .. }) | Ok(_) => Ok(()),
             Err(error) => Err(error),
         }

@@ -98,12 +98,16 @@ impl Served {
         if object.revision > self.since && object.bytes.starts_with(&self.prefix) {
             return Presented::Stored(Arc::clone(object));
         }
-        let mut value = decode::stored(object);
-        value["apiVersion"] = json!(self.api_version);
+        Presented::Converted(self.show_stored(decode::stored(object)))
+    }
+
+    /// An object of the storage version as this version shows it.
+    pub(super) fn show_stored(&self, mut object: Value) -> Value {
+        object["apiVersion"] = json!(self.api_version);
         let schema = self.type_ref();
-        schema.prune(&mut value);
-        schema.apply_defaults(&mut value);
-        Presented::Converted(value)
+        schema.prune(&mut object);
+        schema.apply_defaults(&mut object);
+        object
     }
 
     /// The form in which an object of this version is stored.

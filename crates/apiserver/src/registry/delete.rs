@@ -11,9 +11,10 @@ use super::{
     metadata::{self, has_finalizers, is_deleting, meta},
     resource::text,
     strategy,
-    write::Target,
+    write::{Target, WriteOptions},
 };
 use crate::{
+    admission::{Attributes, Operation},
     error::{Error, Result},
     store::{Draft, Object, WriteError},
 };
@@ -27,6 +28,17 @@ pub enum Propagation {
     Foreground,
     /// They stay.
     Orphan,
+}
+
+impl Propagation {
+    /// The policy as the API writes it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Background => "Background",
+            Self::Foreground => "Foreground",
+            Self::Orphan => "Orphan",
+        }
+    }
 }
 
 /// The body of a DELETE.
@@ -69,19 +81,57 @@ const FOREGROUND: &str = "foregroundDeletion";
 
 impl Registry {
     /// Deletes one object, or begins to.
-    pub fn delete(&self, target: Target<'_>, options: &DeleteOptions, dry_run: bool) -> Result<Deleted> {
-        let Target { resource, namespace, name, .. } = target;
+    pub async fn delete(
+        &self,
+        target: Target<'_>,
+        options: &DeleteOptions,
+        write: &WriteOptions,
+    ) -> Result<Deleted> {
+        let request = Attributes::of_write(Operation::Delete, target, target.name, write);
         loop {
-            let current = self.get(resource, namespace, name)?;
-            let old = decode::stored(&current);
-            check_preconditions(resource, name, &old, &options.preconditions)?;
-            strategy::allow_delete(resource, name)?;
-            let outcome = self.try_delete(resource, &current, &old, options, dry_run);
-            match outcome {
-                Ok(deleted) => return deleted,
-                Err(WriteError::Missing) => return Err(Error::not_found(resource.named(), name)),
-                Err(WriteError::Moved(_) | WriteError::Exists) => {}
+            let (current, old) = self.deletable(target, options)?;
+            if self.admits(&request) {
+                let shown = target.resource.present(&current)?.into_value();
+                self.delete_by_admission(&request, &shown).await?;
             }
+            if let Some(deleted) = self.attempt_delete(target, &current, &old, options, write.dry_run)? {
+                return Ok(deleted);
+            }
+        }
+    }
+
+    /// Deletes an object on the server's own account: nobody is asked.
+    fn delete_own(&self, target: Target<'_>, options: &DeleteOptions) -> Result<Deleted> {
+        loop {
+            let (current, old) = self.deletable(target, options)?;
+            if let Some(deleted) = self.attempt_delete(target, &current, &old, options, false)? {
+                return Ok(deleted);
+            }
+        }
+    }
+
+    fn deletable(&self, target: Target<'_>, options: &DeleteOptions) -> Result<(Arc<Object>, Value)> {
+        let Target { resource, namespace, name, .. } = target;
+        let current = self.get(resource, namespace, name)?;
+        let old = decode::stored(&current);
+        check_preconditions(resource, name, &old, &options.preconditions)?;
+        strategy::allow_delete(resource, name)?;
+        Ok((current, old))
+    }
+
+    /// `None` when another write came between.
+    fn attempt_delete(
+        &self,
+        target: Target<'_>,
+        current: &Arc<Object>,
+        old: &Value,
+        options: &DeleteOptions,
+        dry_run: bool,
+    ) -> Result<Option<Deleted>> {
+        match self.try_delete(target.resource, current, old, options, dry_run) {
+            Ok(deleted) => deleted.map(Some),
+            Err(WriteError::Missing) => Err(Error::not_found(target.resource.named(), target.name)),
+            Err(WriteError::Moved(_) | WriteError::Exists) => Ok(None),
         }
     }
 
@@ -137,19 +187,19 @@ impl Registry {
     }
 
     /// Deletes everything that matches, one after the other.
-    pub fn delete_collection(
+    pub async fn delete_collection(
         &self,
         resource: &Resource,
         list: &ListOptions,
         options: &DeleteOptions,
-        dry_run: bool,
+        write: &WriteOptions,
     ) -> Result<Vec<Presented>> {
         let found = self.list(resource, list)?;
         let mut shown = Vec::with_capacity(found.objects.len());
         for object in found.objects {
             let (namespace, name) = (&*object.key.namespace, &*object.key.name);
             let target = Target { resource, namespace, name, subresource: "" };
-            match self.delete(target, options, dry_run) {
+            match self.delete(target, options, write).await {
                 Ok(Deleted::Gone(value)) => shown.push(Presented::Converted(value)),
                 Ok(Deleted::Pending(object)) => shown.push(object),
                 // Somebody was faster.
@@ -158,6 +208,19 @@ impl Registry {
             }
         }
         Ok(shown)
+    }
+
+    /// Begins to delete every object of a resource that is going away itself.
+    pub(super) fn drain(&self, resource: &Resource) -> Result<()> {
+        for object in self.list(resource, &ListOptions::default())?.objects {
+            let (namespace, name) = (&*object.key.namespace, &*object.key.name);
+            let target = Target { resource, namespace, name, subresource: "" };
+            match self.delete_own(target, &DeleteOptions::default()) {
+                Err(error) if error.code != 404 => return Err(error),
+                _ => {}
+            }
+        }
+        Ok(())
     }
 }
 

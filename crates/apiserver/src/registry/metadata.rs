@@ -57,12 +57,25 @@ pub(super) fn is_deleting(object: &Value) -> bool {
     meta(object, "deletionTimestamp").is_string()
 }
 
-/// Fills in what the server decides for a new object.
-pub(super) fn stamp(object: &mut Value, namespace: &str, environment: &Environment) {
+/// Drops what only the server may decide.
+pub(super) fn wipe(object: &mut Value) {
     let metadata = metadata(object);
-    for field in ["resourceVersion", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"] {
+    for field in [
+        "resourceVersion",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+        "selfLink",
+        "uid",
+        "creationTimestamp",
+    ] {
         metadata.remove(field);
     }
+}
+
+/// Fills in what the server decides for a new object.
+pub(super) fn stamp(object: &mut Value, namespace: &str, environment: &Environment) {
+    wipe(object);
+    let metadata = metadata(object);
     metadata.insert("uid".into(), json!(environment.uid()));
     metadata.insert("creationTimestamp".into(), json!(environment.now_text()));
     if namespace.is_empty() {
@@ -231,7 +244,7 @@ fn is_label(text: &str) -> bool {
 }
 
 /// The text for a name that is no RFC 1123 subdomain.
-pub(super) fn subdomain_error(name: &str) -> Option<String> {
+pub(crate) fn subdomain_error(name: &str) -> Option<String> {
     if name.len() > 253 {
         return Some(too_long(253));
     }
@@ -255,7 +268,8 @@ fn label_error(name: &str) -> Option<String> {
     })
 }
 
-fn service_label_error(name: &str) -> Option<String> {
+/// The text for a name that is no DNS-1035 label.
+pub(crate) fn service_label_error(name: &str) -> Option<String> {
     if name.len() > 63 {
         return Some(too_long(63));
     }
@@ -275,7 +289,8 @@ fn is_name_part(text: &str) -> bool {
     end(bytes.first()) && end(bytes.last()) && bytes.iter().copied().all(inner)
 }
 
-fn qualified_name_error(name: &str) -> Option<String> {
+/// The text for a name that is no qualified name, with or without a prefix.
+pub(crate) fn qualified_name_error(name: &str) -> Option<String> {
     let (prefix, part) = match name.split_once('/') {
         Some((prefix, part)) => (Some(prefix), part),
         None => (None, name),

@@ -1,5 +1,7 @@
 //! Patches: four ways to say a change, one pipeline to commit it.
 
+use std::sync::{Mutex, PoisonError};
+
 use serde_json::Value;
 
 use super::{
@@ -41,31 +43,38 @@ pub struct Patch {
 
 impl Registry {
     /// Patches an object or one of its subresources.
-    pub fn patch(&self, target: Target<'_>, patch: &Patch, options: &WriteOptions) -> Result<Written> {
+    pub async fn patch(&self, target: Target<'_>, patch: &Patch, options: &WriteOptions) -> Result<Written> {
         if target.subresource == "scale" {
-            return self.patch_scale(target, patch, options);
+            return self.patch_scale(target, patch, options).await;
         }
         match patch.kind {
-            PatchKind::Apply => self.apply(target, patch, options),
-            _ => self.patch_object(target, patch, options),
+            PatchKind::Apply => self.apply(target, patch, options).await,
+            _ => self.patch_object(target, patch, options).await,
         }
     }
 
-    fn patch_object(&self, target: Target<'_>, patch: &Patch, options: &WriteOptions) -> Result<Written> {
+    async fn patch_object(
+        &self,
+        target: Target<'_>,
+        patch: &Patch,
+        options: &WriteOptions,
+    ) -> Result<Written> {
         let resource = target.resource;
-        let warnings = std::cell::RefCell::new(Vec::new());
+        let warnings = Mutex::new(Vec::new());
         let change = |old: &Value| {
             let mut new = patched(resource, old, patch)?;
             refuse_identity_change(resource, &new, old)?;
             metadata::match_name(&mut new, target.name)?;
-            *warnings.borrow_mut() = clean(resource, &mut new, patch.duplicates.clone(), options.validation)?;
+            let told = clean(resource, &mut new, patch.duplicates.clone(), options.validation)?;
+            *warnings.lock().unwrap_or_else(PoisonError::into_inner) = told;
             Ok(new)
         };
-        let object = self.mutate(target, options, Ownership::Track, &change)?;
-        Ok(Written { object, created: false, warnings: warnings.into_inner() })
+        let object = self.mutate(target, options, Ownership::Track, &change).await?;
+        let warnings = warnings.into_inner().unwrap_or_else(PoisonError::into_inner);
+        Ok(Written { object, created: false, warnings })
     }
 
-    fn apply(&self, target: Target<'_>, patch: &Patch, options: &WriteOptions) -> Result<Written> {
+    async fn apply(&self, target: Target<'_>, patch: &Patch, options: &WriteOptions) -> Result<Written> {
         let resource = target.resource;
         if options.manager.is_empty() {
             let why = "is required for apply patch";
@@ -90,11 +99,12 @@ impl Registry {
             let outcome = match found {
                 Ok(_) => self
                     .mutate(target, options, Ownership::Done, &|live| merged(Some(live)))
+                    .await
                     .map(|object| (object, false)),
                 Err(_) => {
                     refuse_uid(resource, &intent)?;
                     let object = merged(None)?;
-                    self.insert(target, object, Ownership::Done, options).map(|object| (object, true))
+                    self.insert(target, object, Ownership::Done, options).await.map(|object| (object, true))
                 }
             };
             match outcome {
@@ -131,7 +141,12 @@ impl Registry {
         merge::apply(resource.schema(), live, intent, &options).map_err(apply_error)
     }
 
-    fn patch_scale(&self, target: Target<'_>, patch: &Patch, options: &WriteOptions) -> Result<Written> {
+    async fn patch_scale(
+        &self,
+        target: Target<'_>,
+        patch: &Patch,
+        options: &WriteOptions,
+    ) -> Result<Written> {
         let resource = target.resource;
         let change = |old: &Value| {
             let before = scale::of(resource, old)?;
@@ -141,7 +156,7 @@ impl Registry {
             };
             scale::set(resource, old, &after)
         };
-        let object = self.mutate(target, options, Ownership::Track, &change)?;
+        let object = self.mutate(target, options, Ownership::Track, &change).await?;
         let shown = scale::of(resource, &object.into_value())?;
         Ok(Written { object: super::Presented::Converted(shown), created: false, warnings: Vec::new() })
     }

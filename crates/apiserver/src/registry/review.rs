@@ -30,7 +30,7 @@ impl Registry {
         match &*resource.plural {
             "selfsubjectreviews" => {
                 review["metadata"]["creationTimestamp"] = json!(self.environment().now_text());
-                review["status"] = json!({"userInfo": {"username": asker.name, "groups": asker.groups}});
+                review["status"] = json!({"userInfo": asker.to_json()});
             }
             "selfsubjectaccessreviews" => {
                 let status = self.access(resource, asker, &review)?;
@@ -41,6 +41,7 @@ impl Registry {
                 let subject = Identity {
                     name: text(&review, "/spec/user").to_owned(),
                     groups: groups.filter_map(Value::as_str).map(str::to_owned).collect(),
+                    ..Identity::default()
                 };
                 let status = self.access(resource, &subject, &review)?;
                 review["status"] = status;

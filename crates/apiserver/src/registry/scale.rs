@@ -26,7 +26,7 @@ fn paths(resource: &Resource) -> Result<Paths> {
 }
 
 /// The scale of an object.
-pub(super) fn of(resource: &Resource, object: &Value) -> Result<Value> {
+pub(crate) fn of(resource: &Resource, object: &Value) -> Result<Value> {
     let paths = paths(resource)?;
     let mut metadata = Map::new();
     for field in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
@@ -53,7 +53,7 @@ pub(super) fn of(resource: &Resource, object: &Value) -> Result<Value> {
 }
 
 /// The object with the replicas of `scale`.
-pub(super) fn set(resource: &Resource, object: &Value, scale: &Value) -> Result<Value> {
+pub(crate) fn set(resource: &Resource, object: &Value, scale: &Value) -> Result<Value> {
     let paths = paths(resource)?;
     let wanted = scale.pointer("/spec/replicas").cloned().unwrap_or_else(|| json!(0));
     let name = text(object, "/metadata/name");

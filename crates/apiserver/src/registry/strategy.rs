@@ -16,6 +16,7 @@ use super::{
     resource::{Resource, text},
 };
 use crate::{
+    admission::configuration,
     environment::Environment,
     error::{Cause, Error, Result},
 };
@@ -146,7 +147,8 @@ fn count_generation(resource: &Resource, new: &mut Value, old: &Value) {
     metadata::metadata(new).insert("generation".into(), json!(before + i64::from(changed)));
 }
 
-fn apply_defaults(resource: &Resource, object: &mut Value, environment: &Environment) {
+/// Fills in what a body leaves out.
+pub(super) fn apply_defaults(resource: &Resource, object: &mut Value, environment: &Environment) {
     if resource.custom().is_some() {
         resource.schema().apply_defaults(object);
         return;
@@ -158,6 +160,7 @@ fn apply_defaults(resource: &Resource, object: &mut Value, environment: &Environ
         ("", "namespaces") => default_namespace(object),
         ("apps" | "batch" | "", _) => workload::defaults(resource, object),
         ("apiextensions.k8s.io", "customresourcedefinitions") => crd::defaults(object),
+        (configuration::GROUP, plural) => configuration::defaults(plural, object),
         _ => {}
     }
 }
@@ -200,6 +203,7 @@ pub(super) fn validate(resource: &Resource, new: &Value, old: Option<&Value>) ->
         ("", "services") => causes.extend(service::validate(new, old)),
         ("apps", _) => causes.extend(workload::validate(resource, new, old)),
         ("apiextensions.k8s.io", "customresourcedefinitions") => causes.extend(crd::validate(new, old)),
+        (configuration::GROUP, plural) => causes.extend(configuration::validate(plural, new, old)),
         _ => {}
     }
     causes

@@ -8,7 +8,10 @@ use super::{
     scale,
     write::{Ownership, Target, WriteOptions},
 };
-use crate::error::{Error, Result};
+use crate::{
+    admission::{Attributes, Operation},
+    error::{Error, Result},
+};
 
 impl Registry {
     /// The scale of an object.
@@ -17,15 +20,28 @@ impl Registry {
     }
 
     /// Replaces the scale of an object.
-    pub fn set_scale(&self, target: Target<'_>, wanted: &Value, options: &WriteOptions) -> Result<Value> {
+    pub async fn set_scale(
+        &self,
+        target: Target<'_>,
+        wanted: &Value,
+        options: &WriteOptions,
+    ) -> Result<Value> {
         let resource = target.resource;
         let change = |old: &Value| scale::set(resource, old, wanted);
-        let object = self.mutate(target, options, Ownership::Track, &change)?;
+        let object = self.mutate(target, options, Ownership::Track, &change).await?;
         scale::of(resource, &object.into_value())
     }
 
     /// Puts a Pod on a node.
-    pub fn bind(&self, target: Target<'_>, binding: &Value, options: &WriteOptions) -> Result<Presented> {
+    pub async fn bind(
+        &self,
+        target: Target<'_>,
+        binding: &Value,
+        options: &WriteOptions,
+    ) -> Result<Presented> {
+        let request = Attributes::of_write(Operation::Create, target, target.name, options);
+        let binding = &self.mutate_by_admission(&request, binding.clone(), None).await?;
+        self.validate_by_admission(&request, Some(binding), None).await?;
         let node = text(binding, "/target/name").to_owned();
         if node.is_empty() {
             return Err(Error::bad_request("the target of a binding must name a node: set target.name"));
@@ -51,6 +67,6 @@ impl Registry {
             }
             Ok(pod)
         };
-        self.mutate(target, options, Ownership::Track, &change)
+        self.mutate(target, options, Ownership::Track, &change).await
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::{
     Presented, Registry, Resource, decode,
@@ -11,6 +11,8 @@ use super::{
     strategy,
 };
 use crate::{
+    admission::{Attributes, Operation, Warnings},
+    auth::Identity,
     error::{Cause, Error, Named, Result},
     merge::{self, FieldSet, UpdateOptions},
     store::{Draft, Key, Object, WriteError},
@@ -32,7 +34,7 @@ pub enum FieldValidation {
 }
 
 /// What a writer says about its write.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct WriteOptions {
     /// Who owns the fields that are written.
     pub manager: String,
@@ -40,6 +42,26 @@ pub struct WriteOptions {
     pub dry_run: bool,
     /// What to do about unknown fields.
     pub validation: FieldValidation,
+    /// Who writes.
+    pub user: Identity,
+    /// What the client should be told besides the answer, also when the answer is a failure.
+    pub warnings: Warnings,
+    /// The parameters as the client gave them, for admission to see.
+    pub stated: Map<String, Value>,
+}
+
+impl Default for WriteOptions {
+    /// A write of the server itself.
+    fn default() -> Self {
+        Self {
+            manager: String::new(),
+            dry_run: false,
+            validation: FieldValidation::default(),
+            user: Identity::api_server(),
+            warnings: Warnings::default(),
+            stated: Map::new(),
+        }
+    }
 }
 
 /// The object of a request.
@@ -77,30 +99,69 @@ pub(super) enum Ownership {
 
 impl Registry {
     /// Creates an object from a decoded body.
-    pub fn create(&self, target: Target<'_>, body: decode::Body, options: &WriteOptions) -> Result<Written> {
+    pub async fn create(
+        &self,
+        target: Target<'_>,
+        body: decode::Body,
+        options: &WriteOptions,
+    ) -> Result<Written> {
+        let (object, warnings) = Self::new_object(target, body, options)?;
+        let stored = self.insert(target, object, Ownership::Track, options).await?;
+        Ok(Written { object: stored, created: true, warnings })
+    }
+
+    /// Creates an object of the server's own, which nobody is asked about.
+    pub(super) fn create_own(
+        &self,
+        target: Target<'_>,
+        body: decode::Body,
+        options: &WriteOptions,
+    ) -> Result<Presented> {
+        let (object, _) = Self::new_object(target, body, options)?;
+        self.check_namespace(target.resource, target.namespace)?;
+        let made = self.make(target, object, Ownership::Track, options)?;
+        self.commit_made(target, made, options)
+    }
+
+    /// The object of a create: decoded, in its place and clean.
+    fn new_object(
+        target: Target<'_>,
+        body: decode::Body,
+        options: &WriteOptions,
+    ) -> Result<(Value, Vec<String>)> {
         let resource = target.resource;
         let mut object = body.value;
         decode::match_kind(&mut object, resource, &resource.group, &resource.version, &resource.kind)?;
         metadata::match_namespace(&mut object, resource, target.namespace)?;
         let warnings = clean(resource, &mut object, body.duplicates, options.validation)?;
-        let stored = self.insert(target, object, Ownership::Track, options)?;
-        Ok(Written { object: stored, created: true, warnings })
+        Ok((object, warnings))
     }
 
     /// Brings a new object into the store. Its body has been decoded and cleaned.
-    pub(super) fn insert(
+    pub(super) async fn insert(
         &self,
         target: Target<'_>,
-        object: Value,
-        ownership: Ownership,
+        mut object: Value,
+        mut ownership: Ownership,
         options: &WriteOptions,
     ) -> Result<Presented> {
         let resource = target.resource;
         self.check_namespace(resource, target.namespace)?;
+        let request =
+            Attributes::of_write(Operation::Create, target, text(&object, "/metadata/name"), options);
+        if self.admits(&request) {
+            metadata::wipe(&mut object);
+            strategy::apply_defaults(resource, &mut object, self.environment());
+            if ownership == Ownership::Track {
+                self.track(target, None, &mut object, options);
+                ownership = Ownership::Done;
+            }
+            object = self.mutate_by_admission(&request, object, None).await?;
+        }
         for _ in 0..ATTEMPTS {
             let mut attempt = object.clone();
             let generated = metadata::generate_name(&mut attempt, self.environment());
-            match self.try_insert(target, attempt, ownership, options) {
+            match self.try_insert(target, attempt, ownership, options, &request).await {
                 Err(error) if generated && error.reason == Some(crate::error::Reason::AlreadyExists) => {}
                 outcome => return outcome,
             }
@@ -108,13 +169,37 @@ impl Registry {
         Err(Error::already_exists(resource.named(), text(&object, "/metadata/generateName")))
     }
 
-    fn try_insert(
+    async fn try_insert(
+        &self,
+        target: Target<'_>,
+        object: Value,
+        ownership: Ownership,
+        options: &WriteOptions,
+        request: &Attributes<'_>,
+    ) -> Result<Presented> {
+        let made = self.make(target, object, ownership, options)?;
+        if let Err(refused) = self.validate_by_admission(request, Some(&made), None).await {
+            self.unmake(target, &made);
+            return Err(refused);
+        }
+        self.commit_made(target, made, options)
+    }
+
+    /// Gives back what a new object was given and will not need.
+    fn unmake(&self, target: Target<'_>, object: &Value) {
+        if strategy::is_service(target.resource) {
+            self.release_addresses(object);
+        }
+    }
+
+    /// Makes a decoded body into the object that will be stored.
+    fn make(
         &self,
         target: Target<'_>,
         mut object: Value,
         ownership: Ownership,
         options: &WriteOptions,
-    ) -> Result<Presented> {
+    ) -> Result<Value> {
         let resource = target.resource;
         metadata::stamp(&mut object, target.namespace, self.environment());
         strategy::prepare_create(resource, &mut object, self.environment());
@@ -126,10 +211,15 @@ impl Registry {
         if ownership == Ownership::Track {
             self.track(target, None, &mut object, options);
         }
-        let is_service = strategy::is_service(resource);
-        if is_service {
+        if strategy::is_service(resource) {
             self.assign_addresses(resource, &mut object)?;
         }
+        Ok(object)
+    }
+
+    fn commit_made(&self, target: Target<'_>, object: Value, options: &WriteOptions) -> Result<Presented> {
+        let resource = target.resource;
+        let name = text(&object, "/metadata/name").to_owned();
         let key = Key::new(target.namespace, &name);
         let committed = if options.dry_run {
             match self.store().get(&resource.table, &key) {
@@ -139,8 +229,8 @@ impl Registry {
         } else {
             self.commit_new(resource, key, &object)
         };
-        if is_service && (committed.is_err() || options.dry_run) {
-            self.release_addresses(&object);
+        if committed.is_err() || options.dry_run {
+            self.unmake(target, &object);
         }
         committed
     }
@@ -159,7 +249,12 @@ impl Registry {
     }
 
     /// Replaces an object by a decoded body.
-    pub fn update(&self, target: Target<'_>, body: decode::Body, options: &WriteOptions) -> Result<Written> {
+    pub async fn update(
+        &self,
+        target: Target<'_>,
+        body: decode::Body,
+        options: &WriteOptions,
+    ) -> Result<Written> {
         let resource = target.resource;
         let mut object = body.value;
         decode::match_kind(&mut object, resource, &resource.group, &resource.version, &resource.kind)?;
@@ -171,20 +266,21 @@ impl Registry {
                 Cause::invalid("metadata.resourceVersion", &json!(0), "must be specified for an update");
             return Err(Error::invalid(resource.named(), target.name, vec![cause]));
         }
-        let changed = self.mutate(target, options, Ownership::Track, &|_| Ok(object.clone()))?;
+        let changed = self.mutate(target, options, Ownership::Track, &|_| Ok(object.clone())).await?;
         Ok(Written { object: changed, created: false, warnings })
     }
 
     /// Changes an object: reads it, lets `change` make a new version of it, and commits that, again and
     /// again until no other write came between.
-    pub(super) fn mutate(
+    pub(super) async fn mutate(
         &self,
         target: Target<'_>,
         options: &WriteOptions,
         ownership: Ownership,
-        change: &dyn Fn(&Value) -> Result<Value>,
+        change: &(dyn Fn(&Value) -> Result<Value> + Sync),
     ) -> Result<Presented> {
         let Target { resource, namespace, name, .. } = target;
+        let request = Attributes::of_write(Operation::Update, target, name, options);
         for _ in 0..ATTEMPTS {
             let current = self.get(resource, namespace, name)?;
             let old = resource.present(&current)?.into_value();
@@ -195,12 +291,19 @@ impl Registry {
             if ownership == Ownership::Track {
                 self.track(target, Some(&old), &mut new, options);
             }
+            if self.admits(&request) {
+                new = self.admitted_update(&request, new, &old).await?;
+            }
             metadata::copy_meta(&old, &mut new, "resourceVersion");
             merge::keep_times(&old, &mut new);
-            if new == old {
+            let same = new == old;
+            if !same {
+                check_update(target, &new, &old)?;
+            }
+            self.validate_by_admission(&request, Some(&new), Some(&old)).await?;
+            if same {
                 return resource.present(&current);
             }
-            check_update(target, &new, &old)?;
             if strategy::is_service(resource) {
                 self.assign_addresses(resource, &mut new)?;
             }
@@ -214,6 +317,20 @@ impl Registry {
             }
         }
         Err(Error::stale(resource.named(), name))
+    }
+
+    /// The new version after everybody who may change it did.
+    async fn admitted_update(&self, request: &Attributes<'_>, new: Value, old: &Value) -> Result<Value> {
+        let Target { resource, subresource, .. } = request.target;
+        let changed = self.mutate_by_admission(request, new.clone(), Some(old)).await?;
+        if changed == new {
+            return Ok(new);
+        }
+        let mut object = changed;
+        metadata::copy_meta(&new, &mut object, "managedFields");
+        metadata::keep_system_fields(&mut object, old, resource)?;
+        strategy::prepare_update(resource, subresource, &mut object, old, self.environment());
+        Ok(object)
     }
 
     /// Commits a new version, or the removal that the last finalizer was holding back.

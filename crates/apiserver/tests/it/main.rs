@@ -3,8 +3,10 @@
 #![expect(clippy::unwrap_used, reason = "a test that meets the unexpected must stop")]
 
 mod access;
+mod admission;
 mod custom;
 mod deletion;
+mod hook;
 mod lists;
 mod server;
 mod watches;

@@ -67,6 +67,10 @@ impl Server {
         )
     }
 
+    pub(crate) fn registry(&self) -> &Registry {
+        self.0.registry()
+    }
+
     /// The same server for somebody else.
     pub(crate) fn as_user(&self, identity: Identity) -> Self {
         Self(self.0.clone(), identity)

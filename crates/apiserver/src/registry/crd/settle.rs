@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::{
     super::{
-        Catalog, DeleteOptions, ListOptions, Registry, Resource, catalog, decode,
+        Catalog, Registry, catalog, decode,
         metadata::{self, is_deleting, meta},
         resource::text,
     },
@@ -151,7 +151,9 @@ impl Registry {
                 continue;
             }
             for resource in super::resources(&definition, 0).iter().take(1) {
-                self.drain(resource);
+                if let Err(error) = self.drain(resource) {
+                    tracing::warn!(%error, resource = %resource.named(), "failed to remove the objects of a definition");
+                }
             }
             let (group, plural) = (text(&definition, "/spec/group"), text(&definition, "/spec/names/plural"));
             if self.store().count(&catalog::table_of(group, plural)) > 0 {
@@ -169,14 +171,6 @@ impl Registry {
             };
             // A definition that was changed in between is tried again by the round that change asked for.
             let _ = self.commit_change(&resource, &object, last);
-        }
-    }
-
-    fn drain(&self, resource: &Resource) {
-        let removed =
-            self.delete_collection(resource, &ListOptions::default(), &DeleteOptions::default(), false);
-        if let Err(error) = removed {
-            tracing::warn!(%error, resource = %resource.named(), "failed to remove the objects of a definition");
         }
     }
 

@@ -1,0 +1,49 @@
+//! Admission: who else has a say before an object is stored.
+//!
+//! A write enters as [`Attributes`] and an object; the object leaves changed, or the write is refused.
+//! Mutating webhooks are asked one after the other, in the order of their configurations' names, before the
+//! object is validated; validating webhooks are asked at the same time, after it.
+//!
+//! ```text
+//! decode -> default -> own fields -> mutate -> prepare -> validate -> confirm -> commit
+//! ```
+//!
+//! # Guarantees
+//!
+//! - No lock is held while somebody is asked: a webhook may itself write to this server.
+//! - What a webhook saw is what is committed: when another write came between, it is asked again.
+//! - The configurations of admission themselves are admitted without asking, so that a webhook which is gone
+//!   can always be removed.
+
+mod attributes;
+pub(crate) mod configuration;
+mod dispatch;
+mod labels;
+mod patch;
+mod plan;
+mod review;
+mod rules;
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+pub use self::attributes::{Attributes, Operation};
+pub(crate) use self::plan::Hooks;
+
+/// What a client is told besides its answer. Clones share one list.
+#[derive(Debug, Clone, Default)]
+pub struct Warnings(Arc<Mutex<Vec<String>>>);
+
+impl Warnings {
+    /// Adds a warning; what was said already is not said again.
+    pub fn add(&self, text: &str) {
+        let mut list = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if !list.iter().any(|known| known == text) {
+            list.push(text.to_owned());
+        }
+    }
+
+    /// Takes what was said so far.
+    pub(crate) fn take(&self) -> Vec<String> {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}

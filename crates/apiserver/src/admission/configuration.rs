@@ -1,0 +1,269 @@
+//! The two kinds that configure webhooks: their defaults, and what is refused.
+
+mod client;
+
+use serde_json::{Value, json};
+
+use crate::{error::Cause, registry::names, schema::cel::Expression};
+
+/// The group of everything that configures admission.
+pub(crate) const GROUP: &str = "admissionregistration.k8s.io";
+
+const OPERATIONS: [&str; 5] = ["*", "CONNECT", "CREATE", "DELETE", "UPDATE"];
+const VERSIONS: [&str; 2] = ["v1", "v1beta1"];
+
+fn is_webhooks(plural: &str) -> bool {
+    matches!(plural, "mutatingwebhookconfigurations" | "validatingwebhookconfigurations")
+}
+
+fn items<'a>(value: &'a Value, field: &str) -> impl Iterator<Item = &'a Value> {
+    value[field].as_array().into_iter().flatten()
+}
+
+fn text<'a>(value: &'a Value, field: &str) -> &'a str {
+    value[field].as_str().unwrap_or_default()
+}
+
+fn texts<'a>(value: &'a Value, field: &str) -> Vec<&'a str> {
+    items(value, field).filter_map(Value::as_str).collect()
+}
+
+/// Fills in what a configuration leaves out.
+pub(crate) fn defaults(plural: &str, object: &mut Value) {
+    if !is_webhooks(plural) {
+        return;
+    }
+    let mutating = plural.starts_with("mutating");
+    let Some(hooks) = object.get_mut("webhooks").and_then(Value::as_array_mut) else { return };
+    for hook in hooks.iter_mut().filter_map(Value::as_object_mut) {
+        let mut set = |field: &str, value: Value| {
+            hook.entry(field).or_insert(value);
+        };
+        set("failurePolicy", json!("Fail"));
+        set("matchPolicy", json!("Equivalent"));
+        set("namespaceSelector", json!({}));
+        set("objectSelector", json!({}));
+        set("timeoutSeconds", json!(10));
+        if mutating {
+            set("reinvocationPolicy", json!("Never"));
+        }
+        let rules = hook.get_mut("rules").and_then(Value::as_array_mut);
+        for rule in rules.into_iter().flatten().filter_map(Value::as_object_mut) {
+            rule.entry("scope").or_insert_with(|| json!("*"));
+        }
+        if let Some(service) = hook.get_mut("clientConfig").and_then(|config| config.get_mut("service"))
+            && let Some(service) = service.as_object_mut()
+        {
+            service.entry("port").or_insert_with(|| json!(443));
+        }
+    }
+}
+
+/// What is wrong with a configuration.
+pub(crate) fn validate(plural: &str, new: &Value, old: Option<&Value>) -> Vec<Cause> {
+    if !is_webhooks(plural) {
+        return Vec::new();
+    }
+    let stored = old.map(known_expressions).unwrap_or_default();
+    let mut causes = Vec::new();
+    let mut seen: Vec<&str> = Vec::new();
+    for (index, hook) in items(new, "webhooks").enumerate() {
+        let path = format!("webhooks[{index}]");
+        validate_hook(hook, &path, plural.starts_with("mutating"), &stored, &mut causes);
+        review_versions(hook, &format!("{path}.admissionReviewVersions"), &mut causes);
+        let name = text(hook, "name");
+        if !name.is_empty() && seen.contains(&name) {
+            causes.push(duplicate(&format!("{path}.name"), name));
+        }
+        seen.push(name);
+    }
+    causes
+}
+
+/// Expressions that were accepted once stay accepted.
+fn known_expressions(object: &Value) -> Vec<String> {
+    items(object, "webhooks")
+        .flat_map(|hook| items(hook, "matchConditions"))
+        .map(|condition| text(condition, "expression").to_owned())
+        .collect()
+}
+
+fn duplicate(field: &str, value: &str) -> Cause {
+    Cause {
+        reason: "FieldValueDuplicate".into(),
+        message: format!("Duplicate value: {}", json!(value)),
+        field: field.into(),
+    }
+}
+
+fn one_of(hook: &Value, path: &str, field: &str, allowed: &[&str], causes: &mut Vec<Cause>) {
+    if let Some(value) = hook[field].as_str().filter(|value| !allowed.contains(value)) {
+        causes.push(Cause::not_supported(format!("{path}.{field}"), value, allowed));
+    }
+}
+
+fn validate_hook(hook: &Value, path: &str, mutating: bool, stored: &[String], causes: &mut Vec<Cause>) {
+    let name = text(hook, "name");
+    if let Some(cause) = qualified_name(&format!("{path}.name"), name) {
+        causes.push(cause);
+    }
+    for (index, rule) in items(hook, "rules").enumerate() {
+        validate_rule(rule, &format!("{path}.rules[{index}]"), causes);
+    }
+    one_of(hook, path, "failurePolicy", &["Fail", "Ignore"], causes);
+    one_of(hook, path, "matchPolicy", &["Equivalent", "Exact"], causes);
+    if hook["sideEffects"].is_null() {
+        let why = "must specify one of None, NoneOnDryRun";
+        causes.push(Cause::required(format!("{path}.sideEffects"), why));
+    }
+    one_of(hook, path, "sideEffects", &["None", "NoneOnDryRun"], causes);
+    if let Some(seconds) = hook["timeoutSeconds"].as_i64().filter(|seconds| !(1..=30).contains(seconds)) {
+        let why = "the timeout value must be between 1 and 30 seconds";
+        causes.push(Cause::invalid(format!("{path}.timeoutSeconds"), &json!(seconds), why));
+    }
+    if mutating {
+        one_of(hook, path, "reinvocationPolicy", &["IfNeeded", "Never"], causes);
+    }
+    client::validate(&hook["clientConfig"], &format!("{path}.clientConfig"), causes);
+    validate_conditions(hook, &format!("{path}.matchConditions"), stored, causes);
+}
+
+fn qualified_name(path: &str, name: &str) -> Option<Cause> {
+    if name.is_empty() {
+        return Some(Cause::required(path, ""));
+    }
+    if let Some(why) = names::subdomain_error(name) {
+        return Some(Cause::invalid(path, &json!(name), why));
+    }
+    let few = name.split('.').count() < 3;
+    let why = "should be a domain with at least three segments separated by dots";
+    few.then(|| Cause::invalid(path, &json!(name), why))
+}
+
+fn wildcard_alone(rule: &Value, path: &str, field: &str, what: &str, causes: &mut Vec<Cause>) {
+    let list = texts(rule, field);
+    if list.is_empty() {
+        causes.push(Cause::required(format!("{path}.{field}"), ""));
+    } else if list.len() > 1 && list.contains(&"*") {
+        let why = format!("if '*' is present, must not specify other {what}");
+        causes.push(Cause::invalid(format!("{path}.{field}"), &rule[field], why));
+    }
+}
+
+/// What is wrong with a rule; policies have rules too.
+pub(crate) fn validate_rule(rule: &Value, path: &str, causes: &mut Vec<Cause>) {
+    wildcard_alone(rule, path, "operations", "operations", causes);
+    for (index, operation) in texts(rule, "operations").into_iter().enumerate() {
+        if !OPERATIONS.contains(&operation) {
+            causes.push(Cause::not_supported(format!("{path}.operations[{index}]"), operation, &OPERATIONS));
+        }
+    }
+    wildcard_alone(rule, path, "apiGroups", "API groups", causes);
+    wildcard_alone(rule, path, "apiVersions", "API versions", causes);
+    for (index, version) in texts(rule, "apiVersions").into_iter().enumerate() {
+        if version.is_empty() {
+            causes.push(Cause::required(format!("{path}.apiVersions[{index}]"), ""));
+        }
+    }
+    validate_resources(rule, &format!("{path}.resources"), causes);
+    one_of(rule, path, "scope", &["*", "Cluster", "Namespaced"], causes);
+}
+
+fn validate_resources(rule: &Value, path: &str, causes: &mut Vec<Cause>) {
+    let list = texts(rule, "resources");
+    if list.is_empty() {
+        causes.push(Cause::required(path, ""));
+    }
+    // Resources whose subresources are all named, and subresources that are named for all resources.
+    let (mut whole, mut parts): (Vec<&str>, Vec<&str>) = (Vec::new(), Vec::new());
+    let mut plain = false;
+    for (index, one) in list.iter().enumerate() {
+        let field = format!("{path}[{index}]");
+        if one.is_empty() {
+            causes.push(Cause::required(field, ""));
+            continue;
+        }
+        let Some((resource, part)) = one.split_once('/') else {
+            plain = *one != "*";
+            continue;
+        };
+        if whole.contains(&resource) {
+            let why = format!("if '{resource}/*' is present, must not specify {one}");
+            causes.push(Cause::invalid(field.clone(), &json!(one), why));
+        }
+        if parts.contains(&part) {
+            let why = format!("if '*/{part}' is present, must not specify {one}");
+            causes.push(Cause::invalid(field, &json!(one), why));
+        }
+        if part == "*" {
+            whole.push(resource);
+        }
+        if resource == "*" {
+            parts.push(part);
+        }
+    }
+    let mut refuse = |why: &str| causes.push(Cause::invalid(path, &rule["resources"], why));
+    if list.len() > 1 && list.contains(&"*/*") {
+        refuse("if '*/*' is present, must not specify other resources");
+    }
+    if plain && list.contains(&"*") {
+        refuse("if '*' is present, must not specify other resources without subresources");
+    }
+}
+
+fn review_versions(hook: &Value, path: &str, causes: &mut Vec<Cause>) {
+    let versions = texts(hook, "admissionReviewVersions");
+    if versions.is_empty() {
+        causes.push(Cause::required(path, "must specify one of v1, v1beta1"));
+        return;
+    }
+    let mut seen: Vec<&str> = Vec::new();
+    for (index, version) in versions.iter().enumerate() {
+        let field = format!("{path}[{index}]");
+        if seen.contains(version) {
+            causes.push(Cause::invalid(field, &json!(version), "duplicate version"));
+            continue;
+        }
+        seen.push(version);
+        if let Some(why) = names::dns_1035_error(version) {
+            causes.push(Cause::invalid(field, &json!(version), why));
+        }
+    }
+    if !versions.iter().any(|version| VERSIONS.contains(version)) {
+        let why = "must include at least one of v1, v1beta1";
+        causes.push(Cause::invalid(path, &hook["admissionReviewVersions"], why));
+    }
+}
+
+/// What is wrong with match conditions.
+pub(crate) fn validate_conditions(owner: &Value, path: &str, stored: &[String], causes: &mut Vec<Cause>) {
+    let list: Vec<&Value> = items(owner, "matchConditions").collect();
+    if list.len() > 64 {
+        causes.push(Cause {
+            reason: "FieldValueTooMany".into(),
+            message: format!("Too many: {}: must have at most 64 items", list.len()),
+            field: path.to_owned(),
+        });
+    }
+    let mut seen: Vec<&str> = Vec::new();
+    for (index, condition) in list.into_iter().enumerate() {
+        let (name, expression) = (text(condition, "name"), text(condition, "expression").trim());
+        let field = format!("{path}[{index}]");
+        if expression.is_empty() {
+            causes.push(Cause::required(format!("{field}.expression"), ""));
+        } else if !stored.iter().any(|known| known.trim() == expression)
+            && let Err(error) = Expression::compile(expression)
+        {
+            causes.push(Cause::invalid(format!("{field}.expression"), &json!(expression), error));
+        }
+        if name.is_empty() {
+            causes.push(Cause::required(format!("{field}.name"), ""));
+        } else if let Some(why) = names::qualified_name_error(name) {
+            causes.push(Cause::invalid(format!("{field}.name"), &json!(name), why));
+        }
+        if !name.is_empty() && seen.contains(&name) {
+            causes.push(duplicate(&format!("{field}.name"), name));
+        }
+        seen.push(name);
+    }
+}

@@ -1,0 +1,413 @@
+//! Asking webhooks: which of them, with what, and what their answers mean.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use serde_json::{Value, json};
+
+use super::{
+    Attributes,
+    patch::{self, Problem},
+    plan::Hook,
+    review::{self, Unusable, Verdict},
+    rules::Match,
+};
+use crate::{
+    error::{Error, Named, Result},
+    registry::{Registry, Resource},
+    store::{Key, TableName},
+    webhook::Call,
+};
+
+/// The longest answer that is read from an admission webhook.
+const ANSWER_LIMIT: usize = 3 * 1024 * 1024;
+
+const AGENT: &str = "kube-apiserver-admission";
+
+/// Resources that admission is never asked about.
+const EXEMPT: [&str; 6] = [
+    "mutatingadmissionpolicies",
+    "mutatingadmissionpolicybindings",
+    "mutatingwebhookconfigurations",
+    "validatingadmissionpolicies",
+    "validatingadmissionpolicybindings",
+    "validatingwebhookconfigurations",
+];
+
+/// The objects of a request in one version of their resource.
+#[derive(Debug)]
+struct Versioned {
+    object: Option<Value>,
+    old: Option<Value>,
+}
+
+/// Why a webhook's answer is no yes.
+#[derive(Debug)]
+enum Trouble {
+    /// It could not be asked; what follows is a matter of policy.
+    Call(String),
+    /// It was asked, and this is what the client gets.
+    Refused(Error),
+}
+
+impl Registry {
+    /// Whether anybody has a say in the request.
+    pub(crate) fn admits(&self, request: &Attributes<'_>) -> bool {
+        let resource = request.target.resource;
+        let exempt =
+            &*resource.group == "admissionregistration.k8s.io" && EXEMPT.contains(&&*resource.plural);
+        let plan = self.hooks().plan(self.store());
+        // A binding asks for itself; the Pod that it changes is its own business.
+        let bound = request.target.subresource == "binding" && request.operation == super::Operation::Update;
+        let nobody = plan.mutating.is_empty() && plan.validating.is_empty();
+        !(exempt || bound || nobody)
+    }
+
+    /// The object after every mutating webhook has had its way.
+    pub(crate) async fn mutate_by_admission(
+        &self,
+        request: &Attributes<'_>,
+        object: Value,
+        old: Option<&Value>,
+    ) -> Result<Value> {
+        if !self.admits(request) {
+            return Ok(object);
+        }
+        let shown = request.view(&object)?;
+        let old = old.map(|old| request.view(old)).transpose()?;
+        let changed = self.run_mutating(request, Some(shown.clone()), old.as_ref()).await?;
+        match changed {
+            Some(changed) if changed != shown => request.unview(&object, changed),
+            _ => Ok(object),
+        }
+    }
+
+    /// Asks both kinds of webhooks about a deletion.
+    pub(crate) async fn delete_by_admission(&self, request: &Attributes<'_>, old: &Value) -> Result<()> {
+        self.run_mutating(request, None, Some(old)).await?;
+        self.validate_by_admission(request, None, Some(old)).await
+    }
+
+    async fn run_mutating(
+        &self,
+        request: &Attributes<'_>,
+        mut object: Option<Value>,
+        old: Option<&Value>,
+    ) -> Result<Option<Value>> {
+        let plan = self.hooks().plan(self.store());
+        // Webhooks that asked to be asked again, and among them those after which somebody changed something.
+        let (mut asked, mut again) = (BTreeSet::new(), BTreeSet::new());
+        for round in 0..2 {
+            for (index, hook) in plan.mutating.iter().enumerate() {
+                if round == 1 && !again.contains(&index) {
+                    continue;
+                }
+                let versioned = Versioned { object: object.clone(), old: old.cloned() };
+                let Some((resource, versioned)) = self.invocation(request, hook, &hook.matches, versioned)?
+                else {
+                    continue;
+                };
+                let changed = self.ask_mutating(request, hook, &resource, versioned).await?;
+                if let Some(changed) = changed.filter(|changed| Some(changed) != object.as_ref()) {
+                    object = Some(changed);
+                    again.append(&mut asked);
+                }
+                if hook.is_reinvoked() {
+                    asked.insert(index);
+                }
+            }
+            if again.is_empty() {
+                break;
+            }
+        }
+        Ok(object)
+    }
+
+    /// Asks one mutating webhook; a changed object comes back in the version of the request.
+    async fn ask_mutating(
+        &self,
+        request: &Attributes<'_>,
+        hook: &Hook,
+        resource: &Arc<Resource>,
+        versioned: Versioned,
+    ) -> Result<Option<Value>> {
+        let outcome = match self.ask(request, hook, resource, &versioned, true).await {
+            Ok(verdict) => patched(request, hook, resource, verdict, versioned.object),
+            Err(trouble) => Err(trouble),
+        };
+        match outcome {
+            Ok(None) => Ok(None),
+            Ok(Some(mut object)) => {
+                self.settle(request, resource, &mut object)?;
+                Ok(Some(resource.convert(request.target.resource, object)))
+            }
+            Err(Trouble::Call(why)) if hook.fails_open() => {
+                tracing::warn!(webhook = hook.name, why, "failed calling webhook, failing open");
+                Ok(None)
+            }
+            Err(Trouble::Call(why)) => Err(uncallable(hook, &why)),
+            Err(Trouble::Refused(error)) => Err(error),
+        }
+    }
+
+    /// Decodes and defaults what a patch has made of an object.
+    fn settle(&self, request: &Attributes<'_>, resource: &Resource, object: &mut Value) -> Result<()> {
+        if !request.has_own_kind() {
+            return Ok(());
+        }
+        self.settle_patched(resource, object).map_err(|why| Error::internal(&why))
+    }
+
+    /// Asks every validating webhook that is concerned, all at the same time.
+    pub(crate) async fn validate_by_admission(
+        &self,
+        request: &Attributes<'_>,
+        object: Option<&Value>,
+        old: Option<&Value>,
+    ) -> Result<()> {
+        if !self.admits(request) {
+            return Ok(());
+        }
+        let plan = self.hooks().plan(self.store());
+        let object = object.map(|object| request.view(object)).transpose()?;
+        let old = old.map(|old| request.view(old)).transpose()?;
+        let mut concerned = Vec::new();
+        for hook in &plan.validating {
+            let versioned = Versioned { object: object.clone(), old: old.clone() };
+            if let Some(found) = self.invocation(request, hook, &hook.matches, versioned)? {
+                concerned.push((hook, found));
+            }
+        }
+        let calls = concerned.iter().map(|(hook, (resource, versioned))| async move {
+            match self.ask(request, hook, resource, versioned, false).await {
+                Ok(_) => Ok(()),
+                Err(Trouble::Call(why)) if hook.fails_open() => {
+                    tracing::warn!(webhook = hook.name, why, "failed calling webhook, failing open");
+                    Ok(())
+                }
+                Err(Trouble::Call(why)) => Err(uncallable(hook, &why)),
+                Err(Trouble::Refused(error)) => Err(error),
+            }
+        });
+        futures::future::join_all(calls).await.into_iter().collect()
+    }
+
+    /// In which version of the resource the webhook is asked, if it is.
+    fn invocation(
+        &self,
+        request: &Attributes<'_>,
+        hook: &Hook,
+        matches: &Match,
+        versioned: Versioned,
+    ) -> Result<Option<(Arc<Resource>, Versioned)>> {
+        let selected = |object: &Option<Value>| {
+            object.as_ref().is_some_and(|object| matches.object_selector.matches(object))
+        };
+        if !matches.object_selector.is_empty() && !selected(&versioned.object) && !selected(&versioned.old) {
+            return Ok(None);
+        }
+        let in_namespace = self.namespace_matches(request, matches, versioned.object.as_ref());
+        if matches!(in_namespace, Ok(false)) {
+            return Ok(None);
+        }
+        let Some(resource) = self.matching_version(request, matches) else { return Ok(None) };
+        in_namespace?;
+        let own = request.target.resource;
+        let versioned = if request.has_own_kind() {
+            let converted = |object: Option<Value>| object.map(|object| own.convert(&resource, object));
+            Versioned { object: converted(versioned.object), old: converted(versioned.old) }
+        } else {
+            versioned
+        };
+        let met = conditions_met(request, hook, &resource, &versioned)?;
+        Ok(met.then_some((resource, versioned)))
+    }
+
+    fn namespace_matches(
+        &self,
+        request: &Attributes<'_>,
+        matches: &Match,
+        object: Option<&Value>,
+    ) -> Result<bool> {
+        let selector = &matches.namespace_selector;
+        if selector.is_empty() || (request.target.namespace.is_empty() && !request.is_namespace()) {
+            return Ok(true);
+        }
+        if let (true, Some(object)) = (request.is_namespace(), object) {
+            return Ok(selector.matches(object));
+        }
+        let table = TableName { group: "".into(), plural: "namespaces".into() };
+        let namespace = self.store().get(&table, &Key::new("", request.namespace()));
+        let namespace = namespace.and_then(|found| serde_json::from_slice::<Value>(&found.bytes).ok());
+        let missing = || Error::not_found(Named { group: "", resource: "namespaces" }, request.namespace());
+        Ok(selector.matches(&namespace.ok_or_else(missing)?))
+    }
+
+    /// The version of the resource that a rule names: the request's own, or one that means the same.
+    fn matching_version(&self, request: &Attributes<'_>, matches: &Match) -> Option<Arc<Resource>> {
+        let own = request.target.resource;
+        let catalog = self.catalog();
+        let found =
+            |resource: &Resource| matches.resource_rules.iter().any(|rule| rule.matches(request, resource));
+        if found(own) {
+            return catalog.find(&own.group, &own.version, &own.plural).cloned();
+        }
+        if !matches.equivalent() {
+            return None;
+        }
+        let equivalents: Vec<&Arc<Resource>> = catalog
+            .resources()
+            .filter(|other| other.table == own.table)
+            .filter(|other| other.group != own.group || other.version != own.version)
+            .collect();
+        // Earlier rules first, then the order of discovery.
+        matches
+            .resource_rules
+            .iter()
+            .find_map(|rule| equivalents.iter().find(|other| rule.matches(request, other)))
+            .map(|found| Arc::clone(found))
+    }
+
+    /// Asks one webhook. A verdict is a yes.
+    async fn ask(
+        &self,
+        request: &Attributes<'_>,
+        hook: &Hook,
+        resource: &Resource,
+        versioned: &Versioned,
+        mutating: bool,
+    ) -> Result<Verdict, Trouble> {
+        if request.dry_run && !matches!(hook.side_effects.as_deref(), Some("None" | "NoneOnDryRun")) {
+            let why = format!("admission webhook \"{}\" does not support dry run", hook.name);
+            return Err(Trouble::Refused(Error::bad_request(why)));
+        }
+        let Some(version) = review::version(&hook.admission_review_versions) else {
+            let why = "could not create admission objects: webhook does not accept known AdmissionReview \
+                       versions (v1, v1beta1)";
+            return Err(Trouble::Call(why.into()));
+        };
+        let uid = self.environment().uid();
+        let (object, old) = (versioned.object.as_ref(), versioned.old.as_ref());
+        let body = review::question(version, &uid, request, resource, object, old);
+        let call = Call {
+            config: &hook.client_config,
+            body: &body,
+            timeout: hook.timeout(),
+            limit: ANSWER_LIMIT,
+            agent: AGENT,
+        };
+        let answer = self.call_webhook(&call).await;
+        let answer = answer.map_err(|error| Trouble::Call(format!("failed to call webhook: {error}")))?;
+        let verdict =
+            review::verdict(version, &uid, mutating, &answer).map_err(|unusable| match unusable {
+                Unusable::Undecodable(why) => Trouble::Call(format!("failed to call webhook: {why}")),
+                Unusable::Invalid(why) => Trouble::Call(format!("received invalid webhook response: {why}")),
+            })?;
+        for warning in &verdict.warnings {
+            request.warnings.add(warning);
+        }
+        if verdict.allowed {
+            return Ok(verdict);
+        }
+        Err(Trouble::Refused(denied(&hook.name, verdict.status)))
+    }
+}
+
+/// Whether the webhook's own conditions hold. A condition that is false wins over one that fails.
+fn conditions_met(
+    request: &Attributes<'_>,
+    hook: &Hook,
+    resource: &Resource,
+    versioned: &Versioned,
+) -> Result<bool> {
+    if hook.match_conditions.is_empty() {
+        return Ok(true);
+    }
+    let Versioned { object, old } = versioned;
+    let fields = review::fields("", request, resource, None, None);
+    let nothing = Value::Null;
+    let variables = [
+        ("object", object.as_ref().unwrap_or(&nothing)),
+        ("oldObject", old.as_ref().unwrap_or(&nothing)),
+        ("request", &fields),
+    ];
+    let mut problems = Vec::new();
+    for condition in &hook.match_conditions {
+        let met = condition.compiled().and_then(|expression| expression.evaluate_bool(&variables));
+        match met {
+            Ok(true) => {}
+            Ok(false) => return Ok(false),
+            Err(error) => problems
+                .push(format!("expression '{}' resulted in error: {error}", condition.expression.trim())),
+        }
+    }
+    match problems.as_slice() {
+        [] => Ok(true),
+        _ if hook.fails_open() => Ok(false),
+        [one] => Err(Error::forbidden(request.target.resource.named(), &request.name, one)),
+        several => {
+            let why = format!("[{}]", several.join(", "));
+            Err(Error::forbidden(request.target.resource.named(), &request.name, why))
+        }
+    }
+}
+
+/// The object with the patch of a verdict, if there is one.
+fn patched(
+    request: &Attributes<'_>,
+    hook: &Hook,
+    resource: &Resource,
+    verdict: Verdict,
+    object: Option<Value>,
+) -> Result<Option<Value>, Trouble> {
+    let Some((bytes, kind)) = verdict.patch else { return Ok(None) };
+    let operations = patch::decode(&bytes).map_err(|problem| match problem {
+        Problem::Undecodable(why) | Problem::Unfit(why) => {
+            Trouble::Call(format!("received undecodable patch in webhook response: {why}"))
+        }
+    })?;
+    if operations.is_empty() {
+        return Ok(None);
+    }
+    let Some(mut object) = object else {
+        let why = format!(
+            "admission webhook \"{}\" attempted to modify the object, which is not supported for this operation",
+            hook.name
+        );
+        return Err(Trouble::Refused(Error::internal(why)));
+    };
+    if kind != "JSONPatch" {
+        return Err(Trouble::Call(format!("unsupported patch type \"{kind}\"")));
+    }
+    if request.has_own_kind() {
+        object["kind"] = json!(resource.kind);
+        object["apiVersion"] = json!(resource.api_version());
+    }
+    match patch::apply(&mut object, &operations) {
+        Ok(()) => Ok(Some(object)),
+        Err(Problem::Undecodable(why) | Problem::Unfit(why)) => Err(Trouble::Refused(Error::internal(why))),
+    }
+}
+
+/// The webhook could not be asked, and its policy is that then the request fails.
+fn uncallable(hook: &Hook, why: &str) -> Error {
+    tracing::warn!(webhook = hook.name, why, "failed calling webhook, failing closed");
+    Error::internal(format!("failed calling webhook \"{}\": {why}", hook.name))
+}
+
+/// The webhook said no.
+fn denied(hook: &str, status: Option<Value>) -> Error {
+    let mut status = status.unwrap_or_else(|| json!({}));
+    let text = |status: &Value, field: &str| status[field].as_str().unwrap_or_default().to_owned();
+    let code = status["code"].as_u64().and_then(|code| u16::try_from(code).ok());
+    let code = code.filter(|code| (400..=599).contains(code)).unwrap_or(400);
+    let by = format!("admission webhook \"{hook}\" denied the request");
+    let message = match (text(&status, "message"), text(&status, "reason")) {
+        (message, _) if !message.is_empty() => format!("{by}: {message}"),
+        (_, reason) if !reason.is_empty() => format!("{by}: {reason}"),
+        _ => format!("{by} without explanation"),
+    };
+    status["message"] = json!(message);
+    status["code"] = json!(code);
+    status["status"] = json!("Failure");
+    Error::of_status(status, code, message)
+}

@@ -8,16 +8,16 @@ use tokio_util::sync::CancellationToken;
 use windlass::{Clock, Operator, RunError, kube::Client};
 
 use crate::{
-    deployment, endpoint_slice, garbage,
+    cron_job, daemon_set, deployment, disruption, endpoint_slice, garbage, job,
     namespace::{self, defaults},
     node::{self, Nodes, Timing},
-    replica_set, scheduler,
+    replica_set, scheduler, stateful_set, volume,
 };
 
 /// The built-in controllers: all of them unless some are left out.
 #[derive(Clone, Debug)]
 pub struct Controllers {
-    /// Deployments and ReplicaSets.
+    /// Deployments, ReplicaSets, StatefulSets, DaemonSets, Jobs, CronJobs and PodDisruptionBudgets.
     pub workloads: bool,
     /// The garbage collector.
     pub garbage: bool,
@@ -25,6 +25,8 @@ pub struct Controllers {
     pub namespaces: bool,
     /// The EndpointSlices of Services.
     pub endpoints: bool,
+    /// PersistentVolumes and their claims, with a storage class to begin with.
+    pub volumes: bool,
     /// The CA certificate (PEM) that is published in every namespace; none with `None`.
     pub root_ca: Option<String>,
     /// The scheduler.
@@ -46,6 +48,7 @@ impl Default for Controllers {
             garbage: true,
             namespaces: true,
             endpoints: true,
+            volumes: true,
             root_ca: None,
             scheduler: true,
             nodes: 1,
@@ -77,8 +80,12 @@ impl Controllers {
             stop.cancel();
             result
         };
+        let volumes = self.volumes;
         // Registering and heartbeats never end by themselves.
         let nodes = async {
+            if volumes && let Err(error) = volume::class::create(&client).await {
+                tracing::error!(%error, "failed to create the default storage class");
+            }
             tokio::select! {
                 () = nodes => {}
                 () = stop.cancelled() => {}
@@ -91,7 +98,16 @@ impl Controllers {
     fn operator(&self, clock: impl Clock) -> Operator {
         let mut operator = Operator::new("kube-controller-manager").clock(clock);
         if self.workloads {
-            operator = operator.controller(replica_set::controller()).controller(deployment::controller());
+            operator = operator
+                .controller(replica_set::controller())
+                .controller(deployment::controller())
+                .controller(stateful_set::controller())
+                .controller(daemon_set::controller())
+                .controller(cron_job::controller())
+                .controller(job::controller())
+                .controller(job::orphan::controller())
+                .controller(job::ttl::controller())
+                .controller(disruption::controller());
         }
         if self.namespaces {
             operator = operator.controller(namespace::controller()).controller(defaults::accounts());
@@ -101,6 +117,10 @@ impl Controllers {
         }
         if self.endpoints {
             operator = operator.controller(endpoint_slice::controller());
+        }
+        if self.volumes {
+            operator =
+                operator.controller(volume::claims::controller()).controller(volume::volumes::controller());
         }
         if self.scheduler {
             operator = operator.controller(scheduler::controller());

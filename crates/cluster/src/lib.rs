@@ -4,20 +4,30 @@
 //! with the `windlass` SDK and meet the API server only through a `kube::Client`; they run as well beside a real
 //! kube-apiserver that has no controller manager (see [`controllers`]).
 
+mod amount;
 mod builder;
+mod claim;
 mod cluster;
 pub mod controllers;
+mod cron_job;
+mod daemon_set;
 mod deployment;
+mod disruption;
 mod endpoint_slice;
 mod garbage;
+mod history;
+mod job;
 mod namespace;
 mod node;
+mod pod_control;
 mod pods;
 mod quantity;
 mod replica_set;
 mod resources;
 mod scheduler;
 mod selector;
+mod stateful_set;
+mod volume;
 
 use std::time::Duration;
 

@@ -47,6 +47,8 @@ pub struct Timing {
     pub start: Duration,
     /// From running to ready.
     pub ready: Duration,
+    /// How long containers run that end by themselves, such as those of Jobs.
+    pub run: Duration,
     /// From being asked to stop to being gone.
     pub stop: Duration,
 }

@@ -38,6 +38,20 @@ pub(crate) fn is_active(pod: &Pod) -> bool {
     !is_finished(pod) && !is_terminating(&pod.metadata)
 }
 
+/// Whether the Pod is going, and its containers have not ended yet.
+pub(crate) fn is_stopping(pod: &Pod) -> bool {
+    is_terminating(&pod.metadata) && !is_finished(pod)
+}
+
+pub(crate) fn uid(pod: &Pod) -> &str {
+    pod.metadata.uid.as_deref().unwrap_or_default()
+}
+
+/// The value of an annotation.
+pub(crate) fn annotation<'a>(pod: &'a Pod, key: &str) -> Option<&'a str> {
+    pod.metadata.annotations.as_ref()?.get(key).map(String::as_str)
+}
+
 pub(crate) fn condition<'a>(pod: &'a Pod, name: &str) -> Option<&'a PodCondition> {
     pod.status.as_ref()?.conditions.as_ref()?.iter().find(|condition| condition.type_ == name)
 }

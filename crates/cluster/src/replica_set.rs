@@ -7,7 +7,7 @@
 use std::{sync::Arc, time::Duration};
 
 use windlass::{
-    Action, Context, Controller, Event, ObjectKey, Reader, Reconciler,
+    Action, Context, Controller, ObjectKey, Reader, Reconciler,
     k8s_openapi::api::{
         apps::v1::{ReplicaSet, ReplicaSetSpec},
         core::v1::Pod,
@@ -15,18 +15,14 @@ use windlass::{
     owner, rbac,
 };
 
-use crate::{pods, selector};
+use crate::{
+    claim::{self, Claim},
+    pod_control::{self, BURST},
+    pods, selector,
+};
 
-mod claim;
-mod create;
 mod status;
-mod victims;
-
-/// Pods without a controller, by namespace.
-const ORPHANS: &str = "replicaset-orphans";
-
-/// The most Pods that one run creates or deletes.
-const BURST: usize = 500;
+pub(crate) mod victims;
 
 /// The controller, ready for an operator.
 pub(crate) fn controller() -> Controller<ReplicaSets> {
@@ -34,10 +30,7 @@ pub(crate) fn controller() -> Controller<ReplicaSets> {
         .name("replicaset-controller")
         .owns::<Pod>()
         .watches::<Pod, _>(adopters)
-        .index::<Pod>(ORPHANS, |pod| {
-            let orphan = owner::controller_of(&pod.metadata).is_none();
-            pod.metadata.namespace.iter().filter(|_| orphan).cloned().collect()
-        })
+        .index::<Pod>(claim::ORPHANS, claim::orphans)
         .concurrency(4)
         .permits([rbac::rule("", ["pods"], ["create", "delete", "patch"])])
 }
@@ -48,8 +41,13 @@ fn adopters(pod: &Pod, cache: &Reader) -> Vec<ObjectKey> {
         return Vec::new();
     }
     let sets = cache.list::<ReplicaSet>(pod.metadata.namespace.as_deref()).unwrap_or_default();
-    let matching = sets.iter().filter(|set| claim::wants(&set.spec, pod));
+    let matching = sets.iter().filter(|set| wants(&set.spec, pod));
     matching.map(|set| ObjectKey::of(&**set)).collect()
+}
+
+/// Whether the selector of a ReplicaSet matches a Pod.
+fn wants(spec: &ReplicaSetSpec, pod: &Pod) -> bool {
+    selector::matches(&spec.selector, pod.metadata.labels.as_ref())
 }
 
 /// Reconciles ReplicaSets.
@@ -68,18 +66,18 @@ impl Reconciler for ReplicaSets {
         if selector::is_empty(&spec.selector) {
             return Ok(Action::await_change());
         }
-        let claimed = claim::claim(&set, spec, ctx).await?;
-        let managed = if pods::is_terminating(&set.metadata) {
-            Ok(())
-        } else {
-            manage(&set, spec, &claimed.active, ctx).await
-        };
-        let failure = managed.as_ref().err().map(|error| status::failure(error, &claimed.active, spec));
-        let pods = status::Pods { active: &claimed.active, terminating: claimed.terminating };
+        let claim = Claim { wants: &|pod| wants(spec, pod), movable: pods::is_active, finalizer: None };
+        let claimed = claim.pods(&set.metadata, ctx).await?;
+        let terminating = claimed.iter().filter(|pod| pods::is_stopping(pod)).count();
+        let active: Vec<_> = claimed.into_iter().filter(|pod| pods::is_active(pod)).collect();
+        let managed =
+            if pods::is_terminating(&set.metadata) { Ok(()) } else { manage(&set, spec, &active, ctx).await };
+        let failure = managed.as_ref().err().map(|error| status::failure(error, &active, spec));
+        let pods = status::Pods { active: &active, terminating };
         let status = status::observed(&set, spec, &pods, failure, ctx.now());
         ctx.patch_status(&*set, &status).await?;
         managed?;
-        Ok(next_check(spec, &claimed.active, ctx))
+        Ok(next_check(spec, &active, ctx))
     }
 }
 
@@ -92,7 +90,11 @@ async fn manage(
 ) -> windlass::Result<()> {
     let wanted = usize::try_from(spec.replicas.unwrap_or(1)).unwrap_or(0);
     if active.len() < wanted {
-        return create::create(set, spec, (wanted - active.len()).min(BURST), ctx).await;
+        let missing = (wanted - active.len()).min(BURST);
+        let prefix = format!("{}-", set.metadata.name.as_deref().unwrap_or_default());
+        let template = spec.template.clone().unwrap_or_default();
+        let new = (0..missing).map(|_| pod_control::from_template(&template, &prefix)).collect();
+        return pod_control::create_all(new, ctx).await.1;
     }
     let surplus = (active.len() - wanted).min(BURST);
     if surplus == 0 {
@@ -100,19 +102,7 @@ async fn manage(
     }
     let related = related(set, active, ctx)?;
     for pod in victims::choose(active, &related, surplus, ctx.now()) {
-        let name = pod.metadata.name.as_deref().unwrap_or_default();
-        match ctx.delete(&*pod).await {
-            Ok(()) => {
-                ctx.event(
-                    Event::normal("SuccessfulDelete", format!("Deleted pod: {name}")).action("DeletePod"),
-                );
-            }
-            Err(error) => {
-                let note = format!("Error deleting: {}", create::reason(&error));
-                ctx.event(Event::warning("FailedDelete", note).action("DeletePod"));
-                return Err(error);
-            }
-        }
+        pod_control::delete(&pod, ctx).await?;
     }
     Ok(())
 }

@@ -11,17 +11,25 @@ use std::{
 use windlass::{
     Action, Context, Controller, Event, ObjectKey, Predicate, Reader, Reconciler, Watch,
     k8s_openapi::{
-        api::core::v1::{Binding, Node, ObjectReference, Pod, PodCondition},
+        api::{
+            core::v1::{Binding, Node, ObjectReference, PersistentVolumeClaim, Pod, PodCondition},
+            storage::v1::StorageClass,
+        },
         apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time},
     },
     kube::{Api, api::PostParams},
     rbac,
 };
 
-use crate::pods::{self, SCHEDULED};
+use crate::{
+    pods::{self, SCHEDULED},
+    scheduler::volumes::Volumes,
+    volume,
+};
 
-mod affinity;
-mod fit;
+pub(crate) mod affinity;
+pub(crate) mod fit;
+mod volumes;
 
 /// The scheduler that Pods ask for unless they ask for another.
 const NAME: &str = "default-scheduler";
@@ -72,9 +80,19 @@ pub(crate) fn controller() -> Controller<Scheduler> {
             Watch::<Pod>::new().filter(Predicate::new(|_: &Pod, new: &Pod| !pods::is_active(new))),
             |pod: &Pod, cache| if pods::node(pod).is_some() { waiting(cache) } else { Vec::new() },
         )
+        .watches::<PersistentVolumeClaim, _>(|claim, cache| {
+            let users = cache.indexed::<Pod>(volume::CLAIM_USERS, &ObjectKey::of(claim).to_string());
+            let waiting = |pod: &&Arc<Pod>| is_pending(pod);
+            users.unwrap_or_default().iter().filter(waiting).map(|pod| ObjectKey::of(&**pod)).collect()
+        })
+        .reads::<StorageClass>()
+        .index::<Pod>(volume::CLAIM_USERS, volume::claim_users)
         .index::<Pod>(ON_NODE, |pod| pods::node(pod).map(str::to_owned).into_iter().collect())
         .index::<Pod>(WAITING, |pod| is_waiting(pod).then(String::new).into_iter().collect())
-        .permits([rbac::rule("", ["pods/binding"], ["create"])])
+        .permits([
+            rbac::rule("", ["pods/binding"], ["create"]),
+            rbac::rule("", ["persistentvolumeclaims"], ["patch"]),
+        ])
 }
 
 fn is_pending(pod: &Pod) -> bool {
@@ -146,6 +164,14 @@ impl Reconciler for Scheduler {
         if self.assumed().contains_key(ctx.key()) {
             return Ok(Action::await_change());
         }
+        let claims = match volumes::check(&pod, ctx)? {
+            Volumes::Ready => Vec::new(),
+            Volumes::Waiting(claims) => claims,
+            Volumes::Refused(why) => {
+                explain(&pod, &fit::refused_by_all(&why, ctx.list::<Node>(None)?.len()), ctx).await?;
+                return Ok(Action::await_change());
+            }
+        };
         let mut candidates = Vec::new();
         let mut refusals = Vec::new();
         for node in ctx.list::<Node>(None)? {
@@ -159,12 +185,13 @@ impl Reconciler for Scheduler {
         }
         // The emptiest node, and the first of equals.
         match candidates.into_iter().min() {
+            Some((_, node)) if !claims.is_empty() => volumes::select(&claims, &node, ctx).await?,
             Some((_, node)) => {
                 if bind(&pod, &node, ctx).await? {
                     self.assumed().insert(ctx.key().clone(), (node, pod));
                 }
             }
-            None => explain(&pod, &refusals, ctx).await?,
+            None => explain(&pod, &fit::message(&refusals), ctx).await?,
         }
         Ok(Action::await_change())
     }
@@ -203,10 +230,9 @@ async fn bind(pod: &Pod, node: &str, ctx: &Context<Pod>) -> Result<bool, Error> 
 }
 
 /// Writes why no node will do, if that is news.
-async fn explain(pod: &Pod, refusals: &[fit::Refusal], ctx: &Context<Pod>) -> Result<(), Error> {
-    let message = fit::message(refusals);
+async fn explain(pod: &Pod, message: &str, ctx: &Context<Pod>) -> Result<(), Error> {
     let current = pods::condition(pod, SCHEDULED);
-    if current.is_some_and(|current| current.message.as_ref() == Some(&message)) {
+    if current.is_some_and(|current| current.message.as_deref() == Some(message)) {
         return Ok(());
     }
     let since =
@@ -218,7 +244,7 @@ async fn explain(pod: &Pod, refusals: &[fit::Refusal], ctx: &Context<Pod>) -> Re
         type_: SCHEDULED.into(),
         status: "False".into(),
         reason: Some("Unschedulable".into()),
-        message: Some(message.clone()),
+        message: Some(message.to_owned()),
         last_transition_time: Some(since.unwrap_or(Time(ctx.now()))),
         observed_generation: pod.metadata.generation,
         last_probe_time: None,

@@ -1,9 +1,8 @@
 //! Sizes and the limits within which a rollout moves: maxSurge and maxUnavailable in Pods. Pure.
 
-use windlass::k8s_openapi::{
-    api::apps::v1::{DeploymentSpec, ReplicaSet, RollingUpdateDeployment},
-    apimachinery::pkg::util::intstr::IntOrString,
-};
+use windlass::k8s_openapi::api::apps::v1::{DeploymentSpec, ReplicaSet, RollingUpdateDeployment};
+
+use crate::amount;
 
 /// How many Pods the Deployment asks for.
 pub(super) fn desired(spec: &DeploymentSpec) -> i32 {
@@ -45,26 +44,18 @@ fn fenceposts(spec: &DeploymentSpec) -> (i32, i32) {
     let nothing = RollingUpdateDeployment::default();
     let rolling = spec.strategy.as_ref().and_then(|strategy| strategy.rolling_update.as_ref());
     let rolling = rolling.unwrap_or(&nothing);
-    let surge = scaled(rolling.max_surge.as_ref(), desired(spec), f64::ceil);
-    let unavailable = scaled(rolling.max_unavailable.as_ref(), desired(spec), f64::floor);
+    let surge = rolling.max_surge.as_ref().map_or(0, |value| amount::rounded_up(value, desired(spec)));
+    let unavailable =
+        rolling.max_unavailable.as_ref().map_or(0, |value| amount::rounded_down(value, desired(spec)));
     // Percentages may both round to nothing, and then no step would be allowed.
     if surge == 0 && unavailable == 0 { (0, 1) } else { (surge, unavailable) }
 }
 
-fn scaled(value: Option<&IntOrString>, of: i32, round: fn(f64) -> f64) -> i32 {
-    match value {
-        None => 0,
-        Some(IntOrString::Int(number)) => *number,
-        Some(IntOrString::String(text)) => {
-            let percent: f64 = text.trim_end_matches('%').parse().unwrap_or(0.0);
-            round(percent * f64::from(of) / 100.0) as i32
-        }
-    }
-}
-
 #[cfg(test)]
 pub(super) mod tests {
-    use windlass::k8s_openapi::api::apps::v1::DeploymentStrategy;
+    use windlass::k8s_openapi::{
+        api::apps::v1::DeploymentStrategy, apimachinery::pkg::util::intstr::IntOrString,
+    };
 
     use super::*;
 

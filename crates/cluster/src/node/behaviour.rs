@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use windlass::{k8s_openapi::api::core::v1::Pod, owner};
+use windlass::k8s_openapi::api::core::v1::Pod;
 
 /// What goes wrong, or ends, in a Pod: one of the values below.
 pub(super) const SIMULATE: &str = "windlass.dev/simulate";
@@ -37,7 +37,9 @@ pub(super) struct Exit {
 }
 
 /// The behaviour of a Pod, and what is wrong with its annotations.
-pub(super) fn of(pod: &Pod) -> (Behaviour, Option<String>) {
+///
+/// `run` is how long containers run that end without having been told when.
+pub(super) fn of(pod: &Pod, run: Duration) -> (Behaviour, Option<String>) {
     let nothing = BTreeMap::new();
     let annotations = pod.metadata.annotations.as_ref().unwrap_or(&nothing);
     let wanted = annotations.get(SIMULATE).map(String::as_str);
@@ -51,7 +53,7 @@ pub(super) fn of(pod: &Pod) -> (Behaviour, Option<String>) {
         number
     };
     let code = number(EXIT_CODE).map(|code| i32::try_from(code & 0xff).unwrap_or(0));
-    let after = Duration::from_secs(number(EXIT_AFTER).unwrap_or(0).into());
+    let after = number(EXIT_AFTER).map_or(run, |seconds| Duration::from_secs(seconds.into()));
     let exit = |default: i32, reason: Option<&'static str>| {
         let code = code.unwrap_or(default);
         let reason = reason.unwrap_or(if code == 0 { "Completed" } else { "Error" });
@@ -64,8 +66,8 @@ pub(super) fn of(pod: &Pod) -> (Behaviour, Option<String>) {
         Some("oom-kill") => exit(137, Some("OOMKilled")),
         Some("never-ready") => Behaviour::NeverReady,
         Some("image-pull-error") => Behaviour::PullFails,
-        // A Job waits for its Pods to end; nothing else does.
-        None if is_of_job(pod) || code.is_some() => exit(0, None),
+        // What is not to be started again is expected to end.
+        None if ends(pod) || code.is_some() => exit(0, None),
         None => Behaviour::Run,
         Some(other) => {
             complaint = Some(format!(
@@ -78,8 +80,9 @@ pub(super) fn of(pod: &Pod) -> (Behaviour, Option<String>) {
     (behaviour, complaint)
 }
 
-fn is_of_job(pod: &Pod) -> bool {
-    owner::controller_of(&pod.metadata).is_some_and(|owner| owner.kind == "Job")
+fn ends(pod: &Pod) -> bool {
+    let policy = pod.spec.as_ref().and_then(|spec| spec.restart_policy.as_deref());
+    matches!(policy, Some("Never" | "OnFailure"))
 }
 
 #[cfg(test)]
@@ -89,23 +92,31 @@ mod tests {
 
     #[test]
     fn annotations_choose_the_behaviour() {
-        let of_value = |value: &str| of(&Pod::test("p").annotated(SIMULATE, value));
-        assert_eq!(of(&Pod::test("p")), (Behaviour::Run, None));
+        let of_value = |value: &str| of(&Pod::test("p").annotated(SIMULATE, value), Duration::ZERO);
+        assert_eq!(of(&Pod::test("p"), Duration::ZERO), (Behaviour::Run, None));
         assert_eq!(of_value("never-ready"), (Behaviour::NeverReady, None));
         assert_eq!(of_value("image-pull-error"), (Behaviour::PullFails, None));
         let oom = Exit { code: 137, reason: "OOMKilled", after: Duration::ZERO };
         assert_eq!(of_value("oom-kill"), (Behaviour::Exit(oom), None));
         let late = Pod::test("p").annotated(EXIT_CODE, "3").annotated(EXIT_AFTER, "5");
         let exit = Exit { code: 3, reason: "Error", after: Duration::from_secs(5) };
-        assert_eq!(of(&late), (Behaviour::Exit(exit), None));
+        assert_eq!(of(&late, Duration::ZERO), (Behaviour::Exit(exit), None));
+    }
+
+    #[test]
+    fn what_is_not_started_again_ends_after_its_time() {
+        let mut pod = Pod::test("p");
+        pod.spec.as_mut().unwrap().restart_policy = Some("Never".into());
+        let exit = Exit { code: 0, reason: "Completed", after: Duration::from_secs(7) };
+        assert_eq!(of(&pod, Duration::from_secs(7)), (Behaviour::Exit(exit), None));
     }
 
     #[test]
     fn a_wrong_annotation_is_reported_and_ignored() {
-        let (behaviour, complaint) = of(&Pod::test("p").annotated(SIMULATE, "explode"));
+        let (behaviour, complaint) = of(&Pod::test("p").annotated(SIMULATE, "explode"), Duration::ZERO);
         assert_eq!(behaviour, Behaviour::Run);
         assert!(complaint.unwrap().contains("write one of run, complete, fail"));
-        let (_, complaint) = of(&Pod::test("p").annotated(EXIT_AFTER, "soon"));
+        let (_, complaint) = of(&Pod::test("p").annotated(EXIT_AFTER, "soon"), Duration::ZERO);
         assert!(complaint.unwrap().contains("whole number"));
     }
 }

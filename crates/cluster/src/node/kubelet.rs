@@ -103,7 +103,7 @@ impl Reconciler for Kubelet {
         };
         let own_network = pod.spec.as_ref().is_none_or(|spec| spec.host_network != Some(true));
         let address = if own_network { self.address(ctx)? } else { host.clone() };
-        let (behaviour, complaint) = behaviour::of(&pod);
+        let (behaviour, complaint) = behaviour::of(&pod, self.timing.run);
         if let Some(complaint) =
             complaint.filter(|_| pod.status.as_ref().is_none_or(|s| s.start_time.is_none()))
         {

@@ -31,6 +31,9 @@ const PULL_RETRY: Duration = Duration::from_secs(10);
 
 const DONE: Exit = Exit { code: 0, reason: "Completed", after: Duration::ZERO };
 
+/// The end of a container that did not expect to be told to stop.
+const TERMINATED: Exit = Exit { code: 143, reason: "Error", after: Duration::ZERO };
+
 /// What a step depends on.
 pub(super) struct Scene<'a> {
     pub(super) pod: &'a Pod,
@@ -318,6 +321,8 @@ fn stop(scene: &Scene<'_>) -> Step {
         return Step::nothing(scene, Some(left));
     }
     let mut events = Vec::new();
+    // A server ends well when it is told to; work that is cut short is not done.
+    let done = !matches!(scene.spec().restart_policy.as_deref(), Some("Never" | "OnFailure"));
     let mut end = |status: &ContainerStatus| {
         if containers::terminated(status).is_some() {
             return status.clone();
@@ -328,7 +333,7 @@ fn stop(scene: &Scene<'_>) -> Step {
         }
         let note = format!("Stopping container {}", status.name);
         events.push(Event::normal("Killing", note).action("Killing"));
-        containers::end(status, &DONE, scene.now)
+        containers::end(status, if done { &DONE } else { &TERMINATED }, scene.now)
     };
     let statuses: Vec<ContainerStatus> = old.container_statuses.iter().flatten().map(&mut end).collect();
     let init = old.init_container_statuses.as_ref().map(|init| init.iter().map(&mut end).collect());

@@ -13,8 +13,7 @@ use windlass::{
     },
 };
 
-use super::create::reason;
-use crate::{pods, selector};
+use crate::{pod_control::reason, pods, selector};
 
 const REPLICA_FAILURE: &str = "ReplicaFailure";
 

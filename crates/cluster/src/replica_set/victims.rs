@@ -14,7 +14,7 @@ use crate::pods;
 const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
 
 /// Chooses `count` Pods out of `active`. `related` are the Pods that make a node crowded.
-pub(super) fn choose(
+pub(crate) fn choose(
     active: &[Arc<Pod>],
     related: &[Arc<Pod>],
     count: usize,

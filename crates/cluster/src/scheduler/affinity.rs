@@ -5,7 +5,7 @@ use windlass::k8s_openapi::api::core::v1::{Node, NodeSelectorRequirement, NodeSe
 use crate::selector;
 
 /// Whether the Pod's selector and its required affinity allow the node.
-pub(super) fn allows(spec: &PodSpec, node: &Node) -> bool {
+pub(crate) fn allows(spec: &PodSpec, node: &Node) -> bool {
     if !selector::contains(spec.node_selector.as_ref(), node.metadata.labels.as_ref()) {
         return false;
     }

@@ -52,7 +52,8 @@ fn tolerates_cordon(tolerations: &[Toleration]) -> bool {
     tolerates(tolerations, &cordon)
 }
 
-fn tolerates(tolerations: &[Toleration], taint: &Taint) -> bool {
+/// Whether one of the tolerations covers a taint.
+pub(crate) fn tolerates(tolerations: &[Toleration], taint: &Taint) -> bool {
     tolerations.iter().any(|toleration| {
         let text = |text: &Option<String>| text.clone().unwrap_or_default();
         let (key, effect) = (text(&toleration.key), text(&toleration.effect));
@@ -139,6 +140,14 @@ pub(super) fn message(refusals: &[Refusal]) -> String {
         "0/{all} nodes are available: {}. preemption: 0/{all} nodes are available: {}.",
         reasons.join(", "),
         preemption.join(", ")
+    )
+}
+
+/// The message when it is not the nodes that will not do.
+pub(super) fn refused_by_all(reason: &str, nodes: usize) -> String {
+    format!(
+        "0/{nodes} nodes are available: {reason}. preemption: 0/{nodes} nodes are available: {nodes} Preemption is \
+         not helpful for scheduling."
     )
 }
 

@@ -119,6 +119,16 @@ pub(crate) async fn sets_of(client: &Client, app: &str) -> Vec<ReplicaSet> {
     api::<ReplicaSet>(client).list(&params).await.expect("ReplicaSets must be listed").items
 }
 
+pub(crate) async fn list<K>(client: &Client, labels: &str) -> Vec<K>
+where
+    K: Resource<DynamicType = (), Scope = windlass::k8s_openapi::NamespaceResourceScope>
+        + DeserializeOwned
+        + Clone
+        + Debug,
+{
+    api::<K>(client).list(&ListParams::default().labels(labels)).await.expect("objects must be listed").items
+}
+
 /// The events about an object of a kind, as `reason: message`, in the order in which they were made.
 pub(crate) async fn events(client: &Client, kind: &str, name: &str) -> Vec<String> {
     use windlass::k8s_openapi::api::core::v1::Event;

@@ -31,7 +31,7 @@ fn simulating(value: &str, policy: &str) -> Pod {
 fn live(pod: &mut Pod, timing: Timing, second: i64) -> (Vec<String>, Option<Duration>, bool) {
     let mut seen = Vec::new();
     for _ in 0..10 {
-        let (behaviour, _) = behaviour::of(pod);
+        let (behaviour, _) = behaviour::of(pod, timing.run);
         let scene = Scene {
             pod,
             behaviour: &behaviour,

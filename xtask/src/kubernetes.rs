@@ -87,6 +87,11 @@ enum Command {
         #[arg(required = true, value_name = "FILE")]
         files: Vec<PathBuf>,
     },
+    /// Load nginx, memcached and PostgreSQL into a testbed's node, built from packages on first use
+    LoadSoftware {
+        #[command(flatten)]
+        name: Name,
+    },
     /// Pack one static binary into a docker-archive
     Image(images::Args),
     /// Run a command inside a testbed's network, with KUBECONFIG set
@@ -172,6 +177,7 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
         Command::Status => status::print()?,
         Command::Build => build::all()?,
         Command::LoadImage { name, files } => images::load(&name.name, &files)?,
+        Command::LoadSoftware { name } => images::load_software(&name.name)?,
         Command::Image(args) => images::pack(&args)?,
         Command::Exec { name, command } => return inside::exec(&name.name, &command),
         Command::Smoke { name } => smoke::run(&name.name)?,

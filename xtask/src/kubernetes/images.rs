@@ -4,6 +4,7 @@
 
 mod archive;
 mod elf;
+mod software;
 
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
@@ -93,13 +94,25 @@ pub(super) fn write_base(path: &Path) -> Result<()> {
     write_file(path, &base(&fs::read(&busybox)?, &applets(&busybox)?)?)
 }
 
+/// Builds the software that the operators run, and loads it into the node of a testbed.
+pub(super) fn load_software(name: &str) -> Result<()> {
+    state::require_node(name)?;
+    load(name, &software::ensure()?)
+}
+
+/// A shell and what it needs.
+fn programs_layer() -> Result<Layer> {
+    let busybox = requirements::busybox().context("failed to find a static busybox")?;
+    Ok(programs(&fs::read(&busybox)?, &applets(&busybox)?))
+}
+
+fn programs(busybox: &[u8], applets: &[String]) -> Layer {
+    let layer = users(Layer::default()).file("bin/busybox", busybox.to_vec(), 0o755);
+    applets.iter().fold(layer, |layer, applet| layer.symlink(&format!("bin/{applet}"), "busybox"))
+}
+
 fn base(busybox: &[u8], applets: &[String]) -> Result<Vec<Image>> {
-    let programs = applets
-        .iter()
-        .fold(users(Layer::default()).file("bin/busybox", busybox.to_vec(), 0o755), |layer, applet| {
-            layer.symlink(&format!("bin/{applet}"), "busybox")
-        })
-        .to_tar()?;
+    let programs = programs(busybox, applets).to_tar()?;
     let site = Layer::default()
         .file("usr/sbin/nginx", WEB_SERVER.as_bytes().to_vec(), 0o755)
         .file(&format!("{WEB_ROOT}/index.html"), WEB_PAGE.as_bytes().to_vec(), 0o644)
@@ -133,8 +146,10 @@ fn base(busybox: &[u8], applets: &[String]) -> Result<Vec<Image>> {
 /// What programs expect of any root: user names and a place for temporary files.
 fn users(layer: Layer) -> Layer {
     let passwd = "root:x:0:0:root:/root:/bin/sh\nnonroot:x:65532:65532:nonroot:/tmp:/bin/false\n\
+                  postgres:x:999:999:postgres:/var/lib/postgresql:/bin/sh\n\
+                  memcache:x:11211:11211:memcache:/tmp:/bin/false\n\
                   nobody:x:65534:65534:nobody:/tmp:/bin/false\n";
-    let group = "root:x:0:\nnonroot:x:65532:\nnogroup:x:65534:\n";
+    let group = "root:x:0:\npostgres:x:999:\nmemcache:x:11211:\nnonroot:x:65532:\nnogroup:x:65534:\n";
     layer.directory("root", 0o700).directory("tmp", 0o1777).file("etc/passwd", passwd.into(), 0o644).file(
         "etc/group",
         group.into(),

@@ -85,6 +85,10 @@ pub(crate) struct Image {
     pub(crate) ports: Vec<u16>,
     /// Empty for root.
     pub(crate) user: String,
+    /// The usual one unless given.
+    pub(crate) path: Option<String>,
+    /// Further variables, as `NAME=value`.
+    pub(crate) environment: Vec<String>,
 }
 
 impl Image {
@@ -93,6 +97,10 @@ impl Image {
             self.ports.iter().map(|port| (format!("{port}/tcp"), json!({}))).collect();
         let digests: Vec<String> =
             self.layers.iter().map(|layer| format!("sha256:{}", digest(layer))).collect();
+        let path =
+            self.path.as_deref().unwrap_or("/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
+        let environment: Vec<String> =
+            std::iter::once(format!("PATH={path}")).chain(self.environment.iter().cloned()).collect();
         json!({
             "architecture": architecture(),
             "os": "linux",
@@ -100,7 +108,7 @@ impl Image {
             "config": {
                 "Entrypoint": self.entrypoint,
                 "Cmd": self.command,
-                "Env": ["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"],
+                "Env": environment,
                 "ExposedPorts": ports,
                 "User": self.user,
                 "WorkingDir": "/",

@@ -158,7 +158,7 @@ fn append(
     tar.append_data(&mut header, name, content).with_context(|| format!("failed to write {name}"))
 }
 
-fn digest(content: &[u8]) -> String {
+pub(super) fn digest(content: &[u8]) -> String {
     use std::fmt::Write as _;
     Sha256::digest(content).iter().fold(String::new(), |mut text, byte| {
         write!(text, "{byte:02x}").expect("writing to a string must succeed");

@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use fs_err as fs;
-use sha2::{Digest, Sha256};
 
 use super::{Image, Layer, programs_layer, users, write_file};
 use crate::kubernetes::layout;
@@ -135,8 +134,7 @@ impl Software {
         // The address of a function is in there, and another one each time the program is built: harmless, since
         // it can only cause a build too many.
         let text = text.split("files:").map(|part| part.split_once(',').map_or(part, |(_, rest)| rest));
-        let digest = Sha256::digest(text.collect::<String>().as_bytes());
-        digest.iter().take(6).map(|byte| format!("{byte:02x}")).collect()
+        super::archive::digest(text.collect::<String>().as_bytes())[..12].to_owned()
     }
 
     fn image(&self) -> Result<Image> {

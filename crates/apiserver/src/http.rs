@@ -54,6 +54,10 @@ pub struct ApiServer {
     registry: Arc<Registry>,
 }
 
+/// The revision of the one object that an answer shows. An answer without it may show anything.
+#[derive(Debug, Clone, Copy)]
+struct Observed(u64);
+
 /// One request while it is being answered.
 #[derive(Debug)]
 struct Call<'a> {
@@ -89,12 +93,35 @@ impl ApiServer {
     {
         let (parts, body) = request.into_parts();
         let warnings = Warnings::default();
-        let outcome = match read_body(body).await {
+        let outcome = match self.begin(&parts).and(read_body(body).await) {
             Ok(body) => self.dispatch(&parts, body, &warnings).await,
             Err(error) => Err(error),
         };
         let response = outcome.unwrap_or_else(|error| answer::failure(&error));
+        let shown = response.extensions().get::<Observed>().copied();
+        let response = match self.settled(shown).await {
+            Ok(()) => response,
+            Err(error) => answer::failure(&error),
+        };
         answer::with_warnings(response, &warnings.take())
+    }
+
+    /// Refuses writes while the disk takes none: before anything has changed in memory.
+    fn begin(&self, parts: &Parts) -> Result<()> {
+        if matches!(parts.method, Method::GET | Method::HEAD) {
+            return Ok(());
+        }
+        self.registry.store().check_disk().map_err(Error::internal)
+    }
+
+    /// Waits until everything that an answer tells of is on the disk, so that no crash can take it back.
+    async fn settled(&self, shown: Option<Observed>) -> Result<()> {
+        let store = self.registry.store();
+        if !store.is_durable() {
+            return Ok(());
+        }
+        let revision = shown.map_or_else(|| store.revision(), |Observed(revision)| revision);
+        store.durable(revision).await.map_err(Error::internal)
     }
 
     /// The user that the request wants to be, if it names one and may be that user.

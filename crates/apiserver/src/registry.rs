@@ -197,6 +197,14 @@ pub enum Presented {
 }
 
 impl Presented {
+    /// The revision of the object, if it has one.
+    pub fn revision(&self) -> Option<u64> {
+        match self {
+            Self::Stored(object) => Some(object.revision),
+            Self::Converted(value) => resource::text(value, "/metadata/resourceVersion").parse().ok(),
+        }
+    }
+
     /// The object, decoded.
     pub fn into_value(self) -> Value {
         match self {

@@ -11,7 +11,10 @@
 //! - A watcher is a cursor into the history of its table. It holds no queue of its own, so a slow one
 //!   never blocks a writer and never costs memory: when the history has moved past it, it is told that
 //!   its revision is gone.
+//! - With a data directory every write is on the disk before a watcher or, through [`Store::durable`], an
+//!   answer tells of it.
 
+mod disk;
 mod draft;
 mod history;
 mod watch;
@@ -23,12 +26,17 @@ use std::{
 
 use bytes::Bytes;
 
-use self::history::History;
 pub use self::{
+    disk::{DiskError, DiskFailed, DiskOptions},
     draft::{Draft, Fields, Labels},
     history::{Change, Event},
     watch::{Seen, Start, Watch, WatchError, frame},
 };
+use self::{
+    disk::{Log, Record},
+    history::History,
+};
+use crate::data_directory::DataDirectory;
 
 /// How many changes of one table can be resumed from. A watch or a paged list older than that starts anew.
 const HISTORY: usize = 4096;
@@ -118,26 +126,24 @@ pub struct Compacted {
 /// The tables and the one revision that orders all their changes.
 #[derive(Debug)]
 pub struct Store {
-    state: RwLock<State>,
-    history: usize,
+    state: Arc<RwLock<State>>,
+    log: Option<Log>,
 }
 
 #[derive(Debug)]
 struct State {
     revision: u64,
     tables: BTreeMap<TableName, Table>,
+    /// How many changes each table keeps.
+    history: usize,
+    /// Nothing is known of the changes up to this revision.
+    forgotten: u64,
 }
 
 #[derive(Debug)]
 struct Table {
     objects: BTreeMap<Key, Arc<Object>>,
     history: History,
-}
-
-impl Table {
-    fn new(revision: u64, capacity: usize) -> Self {
-        Self { objects: BTreeMap::new(), history: History::new(revision, capacity) }
-    }
 }
 
 impl Default for Store {
@@ -149,7 +155,43 @@ impl Default for Store {
 impl Store {
     /// An empty store that keeps the last `history` changes of each table.
     pub fn with_history(history: usize) -> Self {
-        Self { state: RwLock::new(State { revision: 1, tables: BTreeMap::new() }), history }
+        Self { state: Arc::new(RwLock::new(State::new(history))), log: None }
+    }
+
+    /// The store of a data directory: everything that was ever acknowledged there, and nothing else lost.
+    pub fn open(directory: &DataDirectory, options: DiskOptions) -> Result<Self, DiskError> {
+        let folder = directory.subdirectory("store")?;
+        let mut state = State::new(options.history);
+        let tail = disk::recover(&folder, &mut state)?;
+        let state = Arc::new(RwLock::new(state));
+        let log = Log::start(directory.clone(), folder, tail, Arc::clone(&state), options)?;
+        Ok(Self { state, log: Some(log) })
+    }
+
+    /// Waits until every write up to `revision` is on the disk. At once for a store in memory.
+    ///
+    /// On a failure the write may or may not be there after a restart; it is not lost as long as the process
+    /// lives and the disk recovers.
+    pub async fn durable(&self, revision: u64) -> Result<(), DiskFailed> {
+        match &self.log {
+            Some(log) => log.wait(revision).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Whether writes go to a disk.
+    pub fn is_durable(&self) -> bool {
+        self.log.is_some()
+    }
+
+    /// Refuses while the disk takes nothing: what is asked before a write begins.
+    pub fn check_disk(&self) -> Result<(), DiskFailed> {
+        self.log.as_ref().and_then(Log::failure).map_or(Ok(()), Err)
+    }
+
+    /// The last revision that watchers may hear of.
+    fn visible(&self) -> u64 {
+        self.log.as_ref().map_or(u64::MAX, Log::durable)
     }
 
     /// The revision of the last write.
@@ -198,16 +240,10 @@ impl Store {
     /// Creates an object. Its key must be free.
     pub fn create(&self, table: &TableName, key: Key, draft: Draft) -> Result<Arc<Object>, WriteError> {
         let mut state = self.write();
-        let revision = state.revision + 1;
-        let table = state.table(table, self.history);
-        if table.objects.contains_key(&key) {
+        if state.table(table).objects.contains_key(&key) {
             return Err(WriteError::Exists);
         }
-        let object = Arc::new(draft.at(key, revision));
-        table.objects.insert(object.key.clone(), Arc::clone(&object));
-        table.history.push(Event { change: Change::Added, object: Arc::clone(&object), before: None });
-        state.revision = revision;
-        Ok(object)
+        Ok(self.commit(&mut state, table, Change::Added, key, draft))
     }
 
     /// Replaces the version that was read at revision `read`.
@@ -219,18 +255,8 @@ impl Store {
         draft: Draft,
     ) -> Result<Arc<Object>, WriteError> {
         let mut state = self.write();
-        let revision = state.revision + 1;
-        let table = state.table(table, self.history);
-        let before = table.current(key, read)?;
-        let object = Arc::new(draft.at(key.clone(), revision));
-        table.objects.insert(key.clone(), Arc::clone(&object));
-        table.history.push(Event {
-            change: Change::Modified,
-            object: Arc::clone(&object),
-            before: Some(before),
-        });
-        state.revision = revision;
-        Ok(object)
+        state.table(table).check(key, read)?;
+        Ok(self.commit(&mut state, table, Change::Modified, key.clone(), draft))
     }
 
     /// Removes the version that was read at revision `read`. `last` is the object as watchers will see it
@@ -243,18 +269,27 @@ impl Store {
         last: Draft,
     ) -> Result<Arc<Object>, WriteError> {
         let mut state = self.write();
-        let revision = state.revision + 1;
-        let table = state.table(table, self.history);
-        let before = table.current(key, read)?;
-        let object = Arc::new(last.at(key.clone(), revision));
-        table.objects.remove(key);
-        table.history.push(Event {
-            change: Change::Deleted,
-            object: Arc::clone(&object),
-            before: Some(before),
-        });
-        state.revision = revision;
-        Ok(object)
+        state.table(table).check(key, read)?;
+        Ok(self.commit(&mut state, table, Change::Deleted, key.clone(), last))
+    }
+
+    fn commit(
+        &self,
+        state: &mut State,
+        table: &TableName,
+        change: Change,
+        key: Key,
+        draft: Draft,
+    ) -> Arc<Object> {
+        let object = Arc::new(draft.at(key, state.revision + 1));
+        state.apply(table, change, Arc::clone(&object));
+        match &self.log {
+            Some(log) => {
+                log.append(Record { table: table.clone(), change, object: Arc::clone(&object) });
+            }
+            None => state.announce([table], object.revision),
+        }
+        object
     }
 
     /// A cursor over the changes of a table.
@@ -274,19 +309,65 @@ impl Store {
 }
 
 impl State {
-    fn table(&mut self, name: &TableName, history: usize) -> &mut Table {
-        let revision = self.revision;
-        self.tables.entry(name.clone()).or_insert_with(|| Table::new(revision, history))
+    fn new(history: usize) -> Self {
+        Self { revision: 1, tables: BTreeMap::new(), history, forgotten: 0 }
+    }
+
+    fn table(&mut self, name: &TableName) -> &mut Table {
+        let Self { revision, history, forgotten, .. } = *self;
+        self.tables.entry(name.clone()).or_insert_with(|| Table {
+            objects: BTreeMap::new(),
+            history: History::new(revision, history, forgotten),
+        })
+    }
+
+    /// Makes a change that has been checked, and moves the revision to it.
+    fn apply(&mut self, name: &TableName, change: Change, object: Arc<Object>) {
+        self.revision = object.revision;
+        let table = self.table(name);
+        let before = match change {
+            Change::Deleted => table.objects.remove(&object.key),
+            Change::Added | Change::Modified => table.objects.insert(object.key.clone(), Arc::clone(&object)),
+        };
+        table.history.push(Event { change, object, before });
+    }
+
+    /// Wakes the watchers of the tables.
+    fn announce<'a>(&self, tables: impl IntoIterator<Item = &'a TableName>, revision: u64) {
+        let mut last = None;
+        // Changes come in runs of one table; waking it once a run is enough.
+        for name in tables.into_iter().filter(|name| last.replace(*name) != Some(*name)) {
+            if let Some(table) = self.tables.get(name) {
+                table.history.announce(revision);
+            }
+        }
+    }
+
+    /// Begins with the state of a checkpoint.
+    fn begin_at(&mut self, revision: u64) {
+        self.revision = revision;
+        self.forgotten = revision;
+    }
+
+    /// Takes in an object of the checkpoint, without history.
+    fn restore(&mut self, record: Record) {
+        let objects = &mut self.table(&record.table).objects;
+        objects.insert(record.object.key.clone(), record.object);
+    }
+
+    /// Makes a change of the log again.
+    fn replay(&mut self, record: Record) {
+        self.apply(&record.table, record.change, record.object);
     }
 }
 
 impl Table {
-    fn current(&self, key: &Key, read: u64) -> Result<Arc<Object>, WriteError> {
+    fn check(&self, key: &Key, read: u64) -> Result<(), WriteError> {
         let object = self.objects.get(key).ok_or(WriteError::Missing)?;
         if object.revision != read {
             return Err(WriteError::Moved(object.revision));
         }
-        Ok(Arc::clone(object))
+        Ok(())
     }
 }
 

@@ -49,9 +49,26 @@ pub(crate) struct ClusterArgs {
     #[arg(long, value_name = "FILE", default_value = ".windlass/kubeconfig")]
     pub(crate) kubeconfig: PathBuf,
 
-    /// The port of the API server on 127.0.0.1; 0 takes any that is free
+    /// The port of the API server on 127.0.0.1; 0 takes any that is free, with --data-dir that of the last time
     #[arg(long, short, value_name = "PORT", default_value_t = 0)]
     pub(crate) port: u16,
+
+    /// Keep everything in this directory: it is there again at the next start [default: in memory]
+    #[arg(long, value_name = "DIR", value_parser = directory())]
+    pub(crate) data_dir: Option<PathBuf>,
+}
+
+impl ClusterArgs {
+    /// Where the cluster is kept, in words.
+    pub(crate) fn place(&self) -> String {
+        self.data_dir.as_ref().map_or_else(|| "in memory".into(), |path| format!("in {}", path.display()))
+    }
+}
+
+/// A path that could be a directory. An empty one comes from an unset shell variable.
+fn directory() -> impl clap::builder::TypedValueParser<Value = PathBuf> {
+    use clap::builder::{NonEmptyStringValueParser, TypedValueParser};
+    NonEmptyStringValueParser::new().map(PathBuf::from)
 }
 
 #[derive(Debug, Args)]
@@ -81,6 +98,12 @@ mod tests {
     #[test]
     fn the_command_line_contradicts_itself_nowhere() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn an_empty_data_directory_is_refused() {
+        let error = Cli::try_parse_from(["windlass", "cluster", "up", "--data-dir", ""]).unwrap_err();
+        assert!(error.to_string().contains("a value is required for '--data-dir <DIR>'"), "{error}");
     }
 
     #[test]

@@ -2,6 +2,8 @@
 
 use std::{error::Error as StdError, io, net::SocketAddr, path::PathBuf, process::ExitCode, time::Duration};
 
+use crate::args::ClusterArgs;
+
 /// How a command ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ExitStatus {
@@ -35,6 +37,8 @@ pub(crate) enum Error {
     Print(#[source] io::Error),
     #[error("failed to start the cluster")]
     StartCluster(#[source] Box<windlass_cluster::Error>),
+    #[error("failed to open the data directory {}", path.display())]
+    DataDirectory { path: PathBuf, source: Box<windlass_cluster::Error> },
     #[error("failed to keep the cluster running")]
     RunCluster(#[source] Box<windlass_cluster::Error>),
     #[error("the node was not ready within {} s", .0.as_secs())]
@@ -52,6 +56,18 @@ pub(crate) enum Error {
 }
 
 impl Error {
+    /// What a cluster that did not start with these arguments means.
+    pub(crate) fn starting(error: windlass_cluster::Error, args: &ClusterArgs) -> Self {
+        use windlass_cluster::Error as Cluster;
+        match (&args.data_dir, error) {
+            (
+                Some(path),
+                error @ (Cluster::DataDirectory(_) | Cluster::Store(_) | Cluster::Certificates(_)),
+            ) => Self::DataDirectory { path: path.clone(), source: error.into() },
+            (_, error) => Self::StartCluster(error.into()),
+        }
+    }
+
     /// What the user can do.
     pub(crate) fn hint(&self) -> Option<String> {
         match self {
@@ -68,6 +84,9 @@ impl Error {
                 }
                 _ => None,
             },
+            Self::DataDirectory { .. } => {
+                self.io_kind().map(|_| "choose a directory that can be written with --data-dir DIR".into())
+            }
             Self::WriteKubeconfig { .. } => Some("choose another place with --kubeconfig FILE".into()),
             _ => None,
         }
@@ -75,9 +94,11 @@ impl Error {
 
     pub(crate) fn status(&self) -> ExitStatus {
         match self {
-            Self::LogFilter(..) | Self::Print(_) | Self::Listen { .. } | Self::WriteKubeconfig { .. } => {
-                ExitStatus::Failure
-            }
+            Self::LogFilter(..)
+            | Self::Print(_)
+            | Self::Listen { .. }
+            | Self::DataDirectory { .. }
+            | Self::WriteKubeconfig { .. } => ExitStatus::Failure,
             _ => ExitStatus::Error,
         }
     }

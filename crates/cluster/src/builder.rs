@@ -1,6 +1,9 @@
 //! What a cluster is made with: a chain of options enters, a running [`Cluster`] leaves.
 
-use std::time::Duration;
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use windlass::jiff::Timestamp;
 
@@ -12,11 +15,12 @@ pub struct Builder {
     pub(crate) start: Option<Timestamp>,
     pub(crate) seed: u64,
     pub(crate) controllers: Option<Controllers>,
+    pub(crate) data_dir: Option<PathBuf>,
 }
 
 impl Default for Builder {
     fn default() -> Self {
-        Self { start: None, seed: 0, controllers: Some(Controllers::default()) }
+        Self { start: None, seed: 0, controllers: Some(Controllers::default()), data_dir: None }
     }
 }
 
@@ -31,6 +35,13 @@ impl Builder {
     /// same ones. 0 unless set.
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = seed;
+        self
+    }
+
+    /// Where everything is kept: what the API server has acknowledged is there again at the next start, also after
+    /// `kill -9`. One process at a time. In memory unless set.
+    pub fn data_dir(mut self, directory: impl AsRef<Path>) -> Self {
+        self.data_dir = Some(directory.as_ref().to_owned());
         self
     }
 

@@ -1,6 +1,6 @@
 //! The handle of a running cluster: clients, a socket if one is wanted, and the end.
 
-use std::{net::SocketAddr, sync::Arc};
+use std::{net::SocketAddr, path::PathBuf, sync::Arc};
 
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -9,10 +9,11 @@ use windlass_apiserver::{
     ApiServer,
     auth::{Identity, MASTERS},
     authority::{self, Authority},
+    data_directory::{self, DataDirectory},
     environment::{Environment, TokioClock},
     listener::{self, Listener},
     registry::Registry,
-    store::Store,
+    store::{DiskError, DiskOptions, Store},
 };
 
 use crate::Builder;
@@ -29,12 +30,51 @@ pub enum Error {
     /// The controllers' task died.
     #[error("failed to join the controllers")]
     Join(#[source] tokio::task::JoinError),
+    /// The data directory could not be taken.
+    #[error("failed to use the data directory")]
+    DataDirectory(#[source] data_directory::Error),
+    /// What the data directory holds could not be read.
+    #[error("failed to open the store")]
+    Store(#[source] Box<DiskError>),
     /// A certificate could not be made.
     #[error("failed to make the cluster's certificates")]
     Certificates(#[source] authority::Error),
     /// The socket could not be opened.
     #[error("failed to open the cluster's socket")]
     Listen(#[source] listener::Error),
+}
+
+/// Where a data directory remembers the port of the last time.
+const PORT: &str = "port";
+
+/// What a cluster stands on: in memory, or as the data directory has it.
+struct Foundation {
+    store: Store,
+    authority: Authority,
+    data: Option<DataDirectory>,
+}
+
+impl Foundation {
+    async fn lay(directory: Option<PathBuf>, now: Timestamp) -> Result<Self, Error> {
+        let Some(directory) = directory else {
+            let authority = Authority::new(now).map_err(Error::Certificates)?;
+            return Ok(Self { store: Store::default(), authority, data: None });
+        };
+        // Files are read here: not on a thread that others wait for.
+        let open = move || {
+            let data = DataDirectory::open(directory).map_err(Error::DataDirectory)?;
+            let authority = Authority::kept(&data, now).map_err(Error::Certificates)?;
+            let store = Store::open(&data, DiskOptions::default());
+            let store = store.map_err(|error| Error::Store(Box::new(error)))?;
+            Ok(Self { store, authority, data: Some(data) })
+        };
+        tokio::task::spawn_blocking(open).await.map_err(Error::Join)?
+    }
+}
+
+/// A seed for a store that has come to `revision`: a permutation of it, so that no two are the same.
+fn next_life(seed: u64, revision: u64) -> u64 {
+    seed ^ revision.wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
 /// A Kubernetes cluster in this process.
@@ -61,6 +101,7 @@ pub struct Cluster {
     controllers: Option<JoinHandle<Result<(), RunError>>>,
     listeners: Vec<JoinHandle<()>>,
     authority: Authority,
+    data: Option<DataDirectory>,
 }
 
 impl std::fmt::Debug for Cluster {
@@ -91,15 +132,16 @@ impl Cluster {
         Builder::default()
     }
 
-    #[expect(clippy::unused_async, reason = "a data directory will be read here")]
     pub(crate) async fn launch(builder: Builder) -> Result<Self, Error> {
         let start = builder.start.unwrap_or_else(Timestamp::now);
         let clock = clock::TokioClock::starting_at(start);
-        let environment = Environment::new(TokioClock::starting_at(start), builder.seed);
-        let registry = Registry::new(Arc::new(Store::default()), environment)
+        let Foundation { store, authority, data } = Foundation::lay(builder.data_dir, start).await?;
+        // Another life of the same cluster must not repeat the uids of the one before.
+        let seed = if data.is_some() { next_life(builder.seed, store.revision()) } else { builder.seed };
+        let environment = Environment::new(TokioClock::starting_at(start), seed);
+        let registry = Registry::new(Arc::new(store), environment)
             .map_err(|error| Error::ApiServer(error.to_string()))?;
         let server = ApiServer::new(Arc::new(registry));
-        let authority = Authority::new(start).map_err(Error::Certificates)?;
         let stop = CancellationToken::new();
         let controllers = builder.controllers.map(|mut controllers| {
             controllers.root_ca.get_or_insert_with(|| authority.certificate());
@@ -107,7 +149,7 @@ impl Cluster {
             let client = Client::new(server.as_user(manager), "default");
             tokio::spawn(controllers.run(client, clock, stop.clone()))
         });
-        Ok(Self { server, clock, stop, controllers, listeners: Vec::new(), authority })
+        Ok(Self { server, clock, stop, controllers, listeners: Vec::new(), authority, data })
     }
 
     /// A client with which everything is allowed. No socket is involved.
@@ -140,10 +182,19 @@ impl Cluster {
         &self.server
     }
 
-    /// Opens a TLS socket, and makes a kubeconfig for it. Port 0 takes any free port.
+    /// Opens a TLS socket, and makes a kubeconfig for it. Port 0 takes any free port; with a data directory, the
+    /// one of the last time if it is free, so that a kubeconfig from then goes on working.
     pub async fn listen(&mut self, address: SocketAddr) -> Result<Listening, Error> {
         let authority = &self.authority;
-        let listener = Listener::bind(address, authority).await.map_err(Error::Listen)?;
+        let listener = match self.last_address(address) {
+            Some(last) => Listener::bind(last, authority).await.ok(),
+            None => None,
+        };
+        let listener = match listener {
+            Some(listener) => listener,
+            None => Listener::bind(address, authority).await.map_err(Error::Listen)?,
+        };
+        self.remember(listener.address());
         let user = Identity::admin();
         let credentials = authority.client(&user.name, &[MASTERS]).map_err(Error::Certificates)?;
         let url = listener.url();
@@ -152,6 +203,20 @@ impl Cluster {
         let stop = self.stop.clone().cancelled_owned();
         self.listeners.push(tokio::spawn(listener.serve(self.server.clone(), stop)));
         Ok(listening)
+    }
+
+    fn last_address(&self, address: SocketAddr) -> Option<SocketAddr> {
+        let file = self.data.as_ref()?.path().join(PORT);
+        let port = std::fs::read_to_string(file).ok()?.trim().parse().ok()?;
+        (address.port() == 0).then(|| SocketAddr::new(address.ip(), port))
+    }
+
+    fn remember(&self, address: SocketAddr) {
+        let Some(data) = &self.data else { return };
+        // Losing it costs a new port at the next start and nothing else.
+        if let Err(error) = std::fs::write(data.path().join(PORT), format!("{}\n", address.port())) {
+            tracing::warn!(%error, "failed to remember the port");
+        }
     }
 
     /// Waits until the controllers end by themselves, which is always a failure: for a process that serves.

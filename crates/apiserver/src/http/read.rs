@@ -7,7 +7,7 @@ use http::{Response, header};
 use serde_json::{Map, Value, json};
 
 use super::{
-    Body, Call,
+    Body, Call, Observed,
     accept::{Shape, negotiate},
     answer,
     path::Place,
@@ -38,7 +38,8 @@ impl Call<'_> {
 
     /// One object in the shape that the client wants.
     pub(super) fn one(&self, resource: &Resource, shape: Shape, object: Presented) -> Result<Response<Body>> {
-        Ok(match shape {
+        let revision = self.registry.store().is_durable().then(|| object.revision()).flatten();
+        let mut response = match shape {
             Shape::Object => answer::bytes(object.into_bytes()),
             Shape::Metadata => answer::json(&partial(object.into_value())),
             Shape::Table => {
@@ -47,7 +48,11 @@ impl Call<'_> {
                 let table = table::table(resource, &[object], metadata, self.row_object()?, self.now());
                 answer::json(&table)
             }
-        })
+        };
+        if let Some(revision) = revision {
+            response.extensions_mut().insert(Observed(revision));
+        }
+        Ok(response)
     }
 
     pub(super) fn list(&self, place: &Place, resource: &Arc<Resource>) -> Result<Response<Body>> {

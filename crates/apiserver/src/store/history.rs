@@ -67,34 +67,42 @@ pub(super) struct History {
     capacity: usize,
     /// Changes at or before this revision are forgotten.
     forgotten: u64,
+    latest: u64,
     changed: watch::Sender<u64>,
 }
 
 impl History {
-    pub(super) fn new(revision: u64, capacity: usize) -> Self {
+    /// The history of a table that is first seen at `revision`, in a store that knows nothing of the
+    /// changes up to `forgotten`.
+    pub(super) fn new(revision: u64, capacity: usize, forgotten: u64) -> Self {
         Self {
             entries: VecDeque::new(),
             capacity: capacity.max(1),
-            // Nothing happened in this table before its first write, so nothing is lost yet.
-            forgotten: 0,
+            forgotten,
+            latest: revision,
             changed: watch::Sender::new(revision),
         }
     }
 
+    /// Adds a change. Watchers see it when it is announced.
     pub(super) fn push(&mut self, event: Event) {
-        let revision = event.object.revision;
+        self.latest = event.object.revision;
         if self.entries.len() == self.capacity
             && let Some(oldest) = self.entries.pop_front()
         {
             self.forgotten = oldest.event.object.revision;
         }
         self.entries.push_back(Arc::new(Entry { event, frame: OnceLock::new() }));
+    }
+
+    /// Wakes the watchers.
+    pub(super) fn announce(&self, revision: u64) {
         self.changed.send_replace(revision);
     }
 
     /// The revision of the last change, or of the table's beginning.
     pub(super) fn latest(&self) -> u64 {
-        *self.changed.borrow()
+        self.latest
     }
 
     /// Tells of every later change.
@@ -102,11 +110,17 @@ impl History {
         self.changed.subscribe()
     }
 
-    /// At most `limit` changes after `revision`, or an error if some of them are forgotten.
-    pub(super) fn after(&self, revision: u64, limit: usize) -> Result<Vec<Arc<Entry>>, Compacted> {
+    /// At most `limit` changes after `revision` and up to `visible`, or an error if some are forgotten.
+    pub(super) fn after(
+        &self,
+        revision: u64,
+        visible: u64,
+        limit: usize,
+    ) -> Result<Vec<Arc<Entry>>, Compacted> {
         self.check(revision)?;
         let start = self.entries.partition_point(|entry| entry.event.object.revision <= revision);
-        Ok(self.entries.range(start..).take(limit).cloned().collect())
+        let seen = self.entries.range(start..).take_while(|entry| entry.event.object.revision <= visible);
+        Ok(seen.take(limit).cloned().collect())
     }
 
     /// The objects as they were at `revision`, by undoing the changes since.

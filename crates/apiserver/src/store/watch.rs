@@ -74,7 +74,7 @@ pub(super) fn open(store: &Arc<Store>, name: &TableName, start: Start) -> Result
     let mut state = store.write();
     let current = state.revision;
     // The table must exist, because its history is what wakes the watcher.
-    let table = state.table(name, store.history);
+    let table = state.table(name);
     let (position, initial) = match start {
         Start::Snapshot => {
             let objects = select(&table.objects, None);
@@ -84,7 +84,7 @@ pub(super) fn open(store: &Arc<Store>, name: &TableName, start: Start) -> Result
             return Err(WatchError::Future { requested: revision, current });
         }
         Start::After(revision) => {
-            table.history.after(revision, 0)?;
+            table.history.after(revision, revision, 0)?;
             (revision, None)
         }
     };
@@ -120,12 +120,14 @@ impl Watch {
     /// The changes that are there already, possibly none. Moves the cursor to the present if it got all.
     pub fn poll(&mut self) -> Result<Vec<Seen>, Compacted> {
         self.changed.mark_unchanged();
+        // Before the state: what is visible now is in the history then.
+        let visible = self.store.visible();
         let state = self.store.read();
         let Some(table): Option<&Table> = state.tables.get(&self.table) else { return Ok(Vec::new()) };
-        let entries = table.history.after(self.position, BATCH)?;
+        let entries = table.history.after(self.position, visible, BATCH)?;
         self.position = match entries.last() {
             Some(last) if entries.len() == BATCH => last.event.object.revision,
-            _ => state.revision,
+            _ => self.position.max(state.revision.min(visible)),
         };
         Ok(entries.into_iter().map(Seen).collect())
     }

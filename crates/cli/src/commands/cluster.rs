@@ -29,13 +29,18 @@ pub(super) const ACCOUNT: (&str, &str) = ("default", "windlass");
 pub(super) struct Running {
     cluster: Cluster,
     kubeconfig: Kubeconfig,
+    kept: Option<String>,
 }
 
 impl Running {
     /// Starts a cluster, opens its port, writes its kubeconfig, and tells what there is.
     pub(super) async fn start(args: &ClusterArgs, printer: Printer) -> Result<Self, Error> {
         let begin = Instant::now();
-        let mut cluster = Cluster::start().await.map_err(|error| Error::StartCluster(error.into()))?;
+        let mut builder = Cluster::builder().seed(entropy());
+        if let Some(directory) = &args.data_dir {
+            builder = builder.data_dir(directory);
+        }
+        let mut cluster = builder.start().await.map_err(|error| Error::starting(error, args))?;
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, args.port));
         let listening = cluster
             .listen(address)
@@ -48,10 +53,14 @@ impl Running {
         }
         let kubeconfig = Kubeconfig::write(&args.kubeconfig, listening.kubeconfig)?;
         let time = begin.elapsed().as_millis();
-        printer.remark("cluster", listening.url, format_args!("ready in {time} ms, kept in memory"))?;
+        printer.remark(
+            "cluster",
+            listening.url,
+            format_args!("ready in {time} ms, kept {}", args.place()),
+        )?;
         printer.remark("node", "simulated", "Pods become Ready, but no container runs")?;
         printer.remark("kubeconfig", args.kubeconfig.display(), "removed at the end")?;
-        Ok(Self { cluster, kubeconfig })
+        Ok(Self { cluster, kubeconfig, kept: args.data_dir.is_some().then(|| args.place()) })
     }
 
     /// How to reach it, while it runs.
@@ -61,6 +70,7 @@ impl Running {
             client: self.cluster.client(),
             limited: self.cluster.client_as(account),
             kubeconfig: self.kubeconfig.path().to_owned(),
+            kept: self.kept.clone(),
         }
     }
 
@@ -82,6 +92,7 @@ pub(super) struct Reach {
     /// The operators' client, which may do what their RBAC rules say.
     pub(super) limited: Client,
     kubeconfig: PathBuf,
+    kept: Option<String>,
 }
 
 impl Reach {
@@ -94,9 +105,18 @@ impl Reach {
             printer.command(command)?;
         }
         printer.line("")?;
-        printer.aside("Ctrl-C stops everything; nothing is kept.")?;
+        match &self.kept {
+            Some(place) => printer.aside(format_args!("Ctrl-C stops everything; it is kept {place}."))?,
+            None => printer.aside("Ctrl-C stops everything; nothing is kept.")?,
+        }
         printer.line("")
     }
+}
+
+/// A seed that no other run has: uids of two clusters must not meet.
+fn entropy() -> u64 {
+    use std::hash::{BuildHasher, Hasher, RandomState};
+    RandomState::new().build_hasher().finish()
 }
 
 /// Waits until Pods can run.

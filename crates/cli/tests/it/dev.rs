@@ -16,14 +16,14 @@ use crate::command::windlass;
 const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A running `windlass`, killed if a test fails.
-struct Running {
+pub(crate) struct Running {
     child: Child,
     lines: mpsc::Receiver<String>,
     seen: Vec<String>,
 }
 
 impl Running {
-    fn start(folder: &Path, arguments: &[&str]) -> Self {
+    pub(crate) fn start(folder: &Path, arguments: &[&str]) -> Self {
         let mut command = windlass();
         command.args(arguments).current_dir(folder).stdout(Stdio::piped()).stderr(Stdio::inherit());
         let mut child = command.spawn().unwrap();
@@ -34,7 +34,7 @@ impl Running {
     }
 
     /// Reads until a line contains some text.
-    fn wait_for(&mut self, text: &str) -> String {
+    pub(crate) fn wait_for(&mut self, text: &str) -> String {
         loop {
             let Ok(line) = self.lines.recv_timeout(PATIENCE) else {
                 panic!("{text:?} never came; seen: {:#?}", self.seen);
@@ -44,6 +44,12 @@ impl Running {
                 return line;
             }
         }
+    }
+
+    /// As `kill -9` does.
+    pub(crate) fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
     }
 
     fn interrupt(&self) {

@@ -4,3 +4,4 @@
 
 mod command;
 mod dev;
+mod restart;

@@ -1,0 +1,123 @@
+//! Durability: what is committed reaches a file before anybody is told of it.
+//!
+//! All objects live in memory, so the disk is never read while serving. It has one job: to have every
+//! acknowledged write after a `kill -9`. That is an append-only log of changes, and now and then a
+//! checkpoint of the whole state, after which the older log is removed.
+//!
+//! A database (redb, fjall) would keep a second copy of everything in pages or tables of its own, pay for
+//! look-ups that never happen, and know no history; the log *is* the history, so watches resume across a
+//! restart, damage is known to the byte, and 32 writers that commit at once share one `fdatasync`.
+//!
+//! ```text
+//! commit (memory) -> queue -> log thread: encode, write, fdatasync -> durable revision -> answers, watchers
+//! ```
+//!
+//! # Guarantees
+//!
+//! - A revision is reported as durable only when its record and all before it are on the disk.
+//! - Answers and watchers wait for that, so nobody has seen what a crash could take back.
+//! - What does not check is refused with its place, never skipped. Only the unfinished end of the last log
+//!   is cut off, and that was never acknowledged.
+
+mod checkpoint;
+#[cfg(test)]
+mod crash;
+mod frame;
+mod log;
+mod record;
+mod recover;
+#[cfg(test)]
+mod tests;
+
+use std::path::PathBuf;
+
+pub(super) use self::{log::Log, record::Record, recover::recover};
+use crate::data_directory;
+
+/// How a store is kept on the disk.
+#[derive(Debug, Clone, Copy)]
+pub struct DiskOptions {
+    /// How many changes of each table can be resumed from.
+    pub history: usize,
+    /// How long the log may grow, in bytes, before a checkpoint replaces it. It may also grow to twice the size
+    /// of the last checkpoint, so that a large store is not written again and again.
+    pub checkpoint_after: u64,
+}
+
+impl Default for DiskOptions {
+    fn default() -> Self {
+        Self { history: super::HISTORY, checkpoint_after: 32 * 1024 * 1024 }
+    }
+}
+
+/// Why a store cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum DiskError {
+    /// A file or the directory could not be used.
+    #[error(transparent)]
+    Directory(#[from] data_directory::Error),
+    /// A file was written by a later version.
+    #[error(
+        "{} has format {found}, and this version of windlass reads formats up to {}: use the version that \
+         wrote it, or another data directory",
+        path.display(),
+        frame::FORMAT
+    )]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// Its format.
+        found: u32,
+    },
+    /// A log holds something that was not written to it.
+    #[error(
+        "{} is damaged at byte {offset}: {what}. Nothing was changed. Restore the data directory from a copy; or, to \
+         keep what was written up to revision {revision} and lose the rest, cut the file there (truncate -s {offset} \
+         FILE) and remove any later log-* file beside it",
+        path.display()
+    )]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// Where the first bad record begins.
+        offset: usize,
+        /// What is wrong.
+        what: String,
+        /// The last revision that is good.
+        revision: u64,
+    },
+    /// A whole file cannot be used.
+    #[error(
+        "{} is damaged at byte {offset}: {what}. Nothing was changed. Restore the data directory from a copy, or begin \
+         anew with an empty one",
+        path.display()
+    )]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Where.
+        offset: usize,
+        /// What is wrong.
+        what: String,
+    },
+    /// A file is not there.
+    #[error(
+        "{} is missing: without it the changes after revision {revision} are unknown. Restore the data directory from \
+         a copy, or begin anew with an empty one",
+        path.display()
+    )]
+    Missing {
+        /// The file.
+        path: PathBuf,
+        /// What is known.
+        revision: u64,
+    },
+    /// The thread that writes the log could not be started.
+    #[error("failed to start the log's thread")]
+    Thread(#[source] std::io::Error),
+}
+
+/// The disk does not take what is written.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct DiskFailed(pub(super) std::sync::Arc<str>);

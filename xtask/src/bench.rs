@@ -2,7 +2,10 @@
 //!
 //! Enters which one; leaves a table on stdout. Nothing here is a test: the machine's noise decides no outcome.
 
+mod apiserver;
+mod cluster;
 mod operator;
+mod program;
 mod table;
 
 use anyhow::Result;
@@ -18,10 +21,16 @@ pub(crate) struct Args {
 enum Command {
     /// One operator on three frameworks, on a real API server without controllers
     Operator(operator::Args),
+    /// The API server, on disk and in memory, beside etcd and kube-apiserver
+    Apiserver(apiserver::Args),
+    /// The embedded cluster: start, a thousand Deployments, and what it costs when nothing happens
+    Cluster(cluster::Args),
 }
 
 pub(crate) fn run(args: &Args) -> Result<()> {
     match &args.command {
         Command::Operator(args) => operator::run(args),
+        Command::Apiserver(args) => apiserver::run(args),
+        Command::Cluster(args) => cluster::run(args),
     }
 }

@@ -31,7 +31,7 @@ mod up;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use clap::{Args as ClapArgs, Subcommand};
 
 use state::Mode;
@@ -142,6 +142,20 @@ impl ApiServer {
         down::run(name, false)?;
         up::up(name, Mode::ApiServer, None)?;
         Ok(Self { name: name.to_owned() })
+    }
+
+    /// The same, without waiting until it is ready. The clock starts when its first process does.
+    pub(crate) fn launch(name: &str) -> Result<(Self, std::time::Instant)> {
+        down::run(name, false)?;
+        let begin = up::launch_api_server(name)?;
+        Ok((Self { name: name.to_owned() }, begin))
+    }
+
+    /// The processes of etcd and the API server.
+    pub(crate) fn processes(&self) -> Result<Vec<i32>> {
+        let state = state::State::read(&layout::Layout::of(&self.name)?);
+        let outer = state.and_then(|state| state.outer).context("the testbed has no processes")?;
+        process::children(outer.pid)
     }
 
     pub(crate) fn kubeconfig(&self) -> Result<PathBuf> {

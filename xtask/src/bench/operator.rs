@@ -10,6 +10,7 @@ use anyhow::{Context, Result, bail};
 use clap::{Args as ClapArgs, ValueEnum};
 use serde_json::Value;
 
+use super::program;
 use super::table::{self, Spread};
 use crate::kubernetes::ApiServer;
 
@@ -162,38 +163,15 @@ fn measured(programs: &Path, options: &[&str], command: Option<&[PathBuf]>) -> R
 
 /// Builds what is measured, optimised, and returns where it lies.
 fn build(contenders: &[Contender]) -> Result<PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask must lie in the workspace")?;
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let mut rust = Command::new(cargo);
-    rust.current_dir(root).args(["build", "--release", "--package", "windlass-bench"]);
-    for (variable, _) in std::env::vars_os() {
-        // What `cargo run` says of xtask itself would make build scripts run again.
-        if variable.to_string_lossy().starts_with("CARGO_PKG_") {
-            rust.env_remove(&variable);
-        }
-    }
-    succeed(rust, "cargo build")?;
-    let programs = target_directory(root).join("release");
+    let programs = program::build(&["--package", "windlass-bench"])?;
     if contenders.contains(&Contender::ControllerRuntime) {
         let mut go = Command::new("go");
-        go.current_dir(root.join("bench/controller-runtime"))
+        go.current_dir(program::root().join("bench/controller-runtime"))
             .env("CGO_ENABLED", "0")
             .args(["build", "-mod=readonly", "-trimpath", "-o"])
             .arg(Contender::ControllerRuntime.program(&programs))
             .arg(".");
-        succeed(go, "go build")?;
+        program::succeed(go, "go build")?;
     }
     Ok(programs)
-}
-
-fn target_directory(root: &Path) -> PathBuf {
-    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from)
-}
-
-fn succeed(mut command: Command, what: &str) -> Result<()> {
-    let status = command.status().with_context(|| format!("failed to start `{what}`"))?;
-    if !status.success() {
-        bail!("`{what}` ended with {status}");
-    }
-    Ok(())
 }

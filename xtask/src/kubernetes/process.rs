@@ -74,7 +74,7 @@ pub(super) fn await_child(parent: i32, patience: Duration) -> Result<Identity> {
     }
 }
 
-fn children(parent: i32) -> Result<Vec<i32>> {
+pub(super) fn children(parent: i32) -> Result<Vec<i32>> {
     let mut found = Vec::new();
     for entry in fs::read_dir("/proc")? {
         let Some(pid) = entry?.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };

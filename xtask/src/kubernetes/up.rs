@@ -67,6 +67,19 @@ pub(super) fn up(name: &str, mode: Mode, copy: Option<PathBuf>) -> Result<()> {
     }
 }
 
+/// Starts an API server alone and returns at once, with the moment at which its first process began.
+pub(super) fn launch_api_server(name: &str) -> Result<Instant> {
+    let _lock = state::lock_name(name)?;
+    let layout = Layout::of(name)?;
+    let missing = build::missing(&super::layout::binaries()?, &build::API_SERVER);
+    requirements::check(Mode::ApiServer, !missing.is_empty())?;
+    let binaries = build::ensure(&build::API_SERVER)?;
+    down::remove(&layout).context("failed to remove the remains of an earlier testbed")?;
+    let begin = Instant::now();
+    start_control_plane(&layout, &binaries, Mode::ApiServer)?;
+    Ok(begin)
+}
+
 fn finish(layout: &Layout, state: &State, copy: Option<PathBuf>) -> Result<()> {
     let kubeconfig = match copy {
         Some(copy) => {
@@ -135,6 +148,10 @@ fn start_control_plane(layout: &Layout, binaries: &Path, mode: Mode) -> Result<S
     let mut components = plan::control_plane(layout, binaries, &endpoints, false);
     if mode == Mode::ApiServer {
         components.retain(|component| build::API_SERVER.iter().any(|program| program.name == component.name));
+        for server in components.iter_mut().filter(|component| component.name == "kube-apiserver") {
+            // It is there to be measured, and this would put requests into a queue.
+            server.args.push("--enable-priority-and-fairness=false".to_owned());
+        }
     }
     write_plan(
         layout,

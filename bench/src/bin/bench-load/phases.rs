@@ -178,7 +178,7 @@ async fn follow(_keep: Connection, mut body: hyper::body::Incoming, wanted: u64)
     while seen < wanted {
         let frame = body.frame().await.ok_or("a watch ended too early")??;
         if let Ok(data) = frame.into_data() {
-            seen += data.iter().filter(|byte| **byte == b'\n').count() as u64;
+            seen += data.split(|byte| *byte == b'\n').count() as u64 - 1;
         }
     }
     Ok(seen)

@@ -103,6 +103,7 @@ pub mod metrics;
 pub mod owner;
 pub mod queue;
 pub mod rbac;
+pub mod webhook;
 
 mod apply;
 mod cache;
@@ -115,6 +116,7 @@ mod operator;
 mod predicate;
 mod reconciler;
 mod request;
+mod tls;
 
 pub use apply::{Applied, Children};
 pub use cache::{Change, Reader};
@@ -126,7 +128,7 @@ pub use events::Event;
 pub use leader::LeaderElection;
 pub use metrics::Metrics;
 pub use object::{Kind, Object, ObjectKey};
-pub use operator::{Check, InstallError, Operator, Placement, Probes, RunError};
+pub use operator::{CertificateSource, Check, InstallError, Operator, Placement, Probes, RunError};
 pub use predicate::Predicate;
 pub use reconciler::{Action, Reconciler};
 

@@ -23,11 +23,14 @@ use crate::{cache::Watched, object::ObjectKey, queue::Queue};
 mod caches;
 mod client;
 mod queues;
+mod webhooks;
 
 pub use client::{ClientLayer, CountRequests};
 
 use caches::CacheGauges;
 use queues::QueueGauges;
+use webhooks::WebhookFamilies;
+pub(crate) use webhooks::WebhookMetrics;
 
 /// The buckets of `controller_runtime_reconcile_time_seconds`.
 const RECONCILE_BUCKETS: [f64; 40] = [
@@ -165,6 +168,7 @@ pub struct Metrics {
     queues: QueueGauges,
     client: ClientLayer,
     leading: Family<NameLabels, Gauge>,
+    webhooks: WebhookFamilies,
 }
 
 impl fmt::Debug for Metrics {
@@ -184,7 +188,8 @@ impl Default for Metrics {
         registry.register("rest_client_requests", requests, client.requests.clone());
         let holder = "Whether this replica holds the lease";
         registry.register("leader_election_master_status", holder, Family::clone(&leading));
-        Self { registry: Arc::new(Mutex::new(registry)), families, queues, client, leading }
+        let webhooks = WebhookFamilies::register(&mut registry);
+        Self { registry: Arc::new(Mutex::new(registry)), families, queues, client, leading, webhooks }
     }
 }
 
@@ -202,6 +207,19 @@ impl Metrics {
     /// Notes whether this replica holds the lease.
     pub(crate) fn leading(&self, lease: &str, leads: bool) {
         self.leading.get_or_create(&NameLabels { name: lease.to_owned() }).set(i64::from(leads));
+    }
+
+    /// The metrics of the webhook at this path.
+    pub(crate) fn webhook(&self, path: &str) -> WebhookMetrics {
+        self.webhooks.of(path)
+    }
+
+    /// Counts that a certificate was read from a file or a Secret, and whether that failed.
+    pub(crate) fn certificate_read(&self, failed: bool) {
+        self.webhooks.certificate_reads.inc();
+        if failed {
+            self.webhooks.certificate_errors.inc();
+        }
     }
 
     /// All metrics in the OpenMetrics text format.

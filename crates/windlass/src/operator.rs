@@ -15,6 +15,7 @@ use crate::{
     metrics::Metrics,
     rbac::Rules,
     reconciler::Reconciler,
+    webhook::{self, Conversion, Defaulter, Validator, Webhook, Webhooks},
 };
 
 mod cli;
@@ -24,7 +25,7 @@ mod run;
 mod server;
 mod tasks;
 
-pub use manifests::{InstallError, Placement};
+pub use manifests::{CertificateSource, InstallError, Placement};
 pub use probes::{Check, Probes};
 pub use run::RunError;
 
@@ -40,6 +41,8 @@ pub struct Operator {
     sync_timeout: Duration,
     leader: Option<LeaderElection>,
     probes: Probes,
+    webhooks: Webhooks,
+    webhook_server: Option<webhook::Server>,
     /// Give up on the first refusal of a list rather than at the timeout.
     impatient: bool,
 }
@@ -68,6 +71,8 @@ impl Operator {
             sync_timeout: Duration::from_mins(2),
             leader: None,
             probes: Probes::default(),
+            webhooks: Webhooks::default(),
+            webhook_server: None,
             impatient: false,
         }
     }
@@ -83,9 +88,60 @@ impl Operator {
         self
     }
 
-    /// Adds a custom kind to what is installed for the operator.
+    /// Adds a custom kind to what is installed for the operator. Several versions of one kind become one
+    /// definition; the first is stored, or the hub of its [conversion](Self::converts).
     pub fn crd<K: CustomResourceExt>(mut self) -> Self {
-        self.crds.push(K::crd());
+        let mut crd = K::crd();
+        match self.crds.iter_mut().find(|known| known.metadata.name == crd.metadata.name) {
+            None => self.crds.push(crd),
+            Some(known) => {
+                crd.spec.versions.iter_mut().for_each(|version| version.storage = false);
+                known.spec.versions.append(&mut crd.spec.versions);
+            }
+        }
+        self.store_hubs();
+        self
+    }
+
+    /// What is stored must be what every version can become: the hub.
+    fn store_hubs(&mut self) {
+        for conversion in &self.webhooks.conversions {
+            let hub = conversion.kind();
+            let same = |crd: &&mut CustomResourceDefinition| {
+                crd.spec.group == hub.group && crd.spec.names.kind == hub.kind
+            };
+            for version in self.crds.iter_mut().filter(same).flat_map(|crd| &mut crd.spec.versions) {
+                version.storage = version.name == hub.version;
+            }
+        }
+    }
+
+    /// Asks a validator about creations and updates of its kind.
+    pub fn validates<V: Validator>(self, validator: V) -> Self {
+        self.webhook(Webhook::validating(validator))
+    }
+
+    /// Lets a defaulter fill in creations and updates of its kind.
+    pub fn defaults<D: Defaulter>(self, defaulter: D) -> Self {
+        self.webhook(Webhook::defaulting(defaulter))
+    }
+
+    /// Adds a validating or defaulting webhook with settings of its own.
+    pub fn webhook(mut self, webhook: Webhook) -> Self {
+        self.webhooks.admission.push(webhook);
+        self
+    }
+
+    /// Converts between the versions of a kind, whose CRD must have been [added](Self::crd).
+    pub fn converts(mut self, conversion: Conversion) -> Self {
+        self.webhooks.conversions.push(conversion);
+        self.store_hubs();
+        self
+    }
+
+    /// Serves the webhooks on a socket. Without this, a [`run`](Self::run) serves none; `main` does it itself.
+    pub fn serve_webhooks(mut self, server: webhook::Server) -> Self {
+        self.webhook_server = Some(server);
         self
     }
 

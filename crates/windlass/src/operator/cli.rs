@@ -16,8 +16,12 @@ use kube::{Client, Config, client::ClientBuilder};
 use tokio_util::sync::CancellationToken;
 use tracing_subscriber::EnvFilter;
 
-use super::{Operator, Placement, RunError, manifests, server};
-use crate::{error::chain, leader::LeaderElection};
+use super::{CertificateSource, Operator, Placement, RunError, manifests, server};
+use crate::{
+    error::chain,
+    leader::LeaderElection,
+    webhook::{self, Certificates, Reach},
+};
 
 #[derive(Debug, Parser)]
 #[command(version, about = "A Kubernetes operator", args_conflicts_with_subcommands = true)]
@@ -62,7 +66,56 @@ struct RunArgs {
     #[arg(long, default_value_t = 30, env = "GRACEFUL_SHUTDOWN_TIMEOUT")]
     graceful_shutdown_timeout: u64,
     #[command(flatten)]
+    webhooks: WebhookArgs,
+    #[command(flatten)]
     log: LogArgs,
+}
+
+#[derive(Clone, Debug, Args)]
+struct WebhookArgs {
+    /// The address on which webhooks are served
+    #[arg(long, default_value = "0.0.0.0", env = "WEBHOOK_HOST")]
+    webhook_host: IpAddr,
+    /// The port on which webhooks are served
+    #[arg(long, default_value_t = 9443, env = "WEBHOOK_PORT")]
+    webhook_port: u16,
+    /// Have the API server call this https://host:port instead of the Service: for running outside the cluster
+    #[arg(long, env = "WEBHOOK_URL")]
+    webhook_url: Option<String>,
+    /// The directory of a certificate that someone else renews; without it the operator issues its own
+    #[arg(long, env = "WEBHOOK_CERT_PATH")]
+    webhook_cert_path: Option<std::path::PathBuf>,
+    /// The file of the certificate in --webhook-cert-path
+    #[arg(long, default_value = "tls.crt", env = "WEBHOOK_CERT_NAME")]
+    webhook_cert_name: String,
+    /// The file of the private key in --webhook-cert-path
+    #[arg(long, default_value = "tls.key", env = "WEBHOOK_CERT_KEY")]
+    webhook_cert_key: String,
+    /// Whether webhooks are served at all
+    #[arg(long, default_value_t = true, action = clap::ArgAction::Set, env = "ENABLE_WEBHOOKS")]
+    enable_webhooks: bool,
+}
+
+impl WebhookArgs {
+    fn server(self, operator: &str, namespace: &str) -> Option<webhook::Server> {
+        self.enable_webhooks.then(|| webhook::Server {
+            address: SocketAddr::new(self.webhook_host, self.webhook_port),
+            reach: match self.webhook_url {
+                Some(url) => Reach::Url(url),
+                None => manifests::service(operator, namespace),
+            },
+            certificates: match self.webhook_cert_path {
+                Some(path) => Certificates::Files {
+                    certificate: path.join(self.webhook_cert_name),
+                    key: path.join(self.webhook_cert_key),
+                },
+                None => Certificates::Issued {
+                    namespace: namespace.to_owned(),
+                    secret: manifests::secret_name(operator),
+                },
+            },
+        })
+    }
 }
 
 #[derive(Clone, Debug, Args)]
@@ -92,6 +145,9 @@ struct PlacementArgs {
     /// How many replicas
     #[arg(long, default_value_t = 1)]
     replicas: u32,
+    /// Let cert-manager issue the certificate of the webhooks instead of the operator
+    #[arg(long)]
+    cert_manager: bool,
 }
 
 #[derive(Clone, Debug, Args)]
@@ -102,6 +158,9 @@ struct UninstallArgs {
     /// Keep the CRDs, and with them every object of their kinds
     #[arg(long)]
     keep_crds: bool,
+    /// Delete what was installed with --cert-manager
+    #[arg(long)]
+    cert_manager: bool,
 }
 
 /// `host:port`, `:port` for all interfaces, or `0` for none.
@@ -217,6 +276,10 @@ impl PlacementArgs {
             namespace: self.namespace.clone().unwrap_or_else(|| format!("{}-system", operator.name())),
             image: self.image.clone().unwrap_or_else(|| format!("{}:latest", operator.name())),
             replicas: self.replicas,
+            certificates: match self.cert_manager {
+                true => CertificateSource::CertManager,
+                false => CertificateSource::Operator,
+            },
         }
     }
 }
@@ -258,7 +321,13 @@ async fn install(operator: &Operator, args: &PlacementArgs) -> Result<(), CliErr
 
 async fn uninstall(operator: &Operator, args: UninstallArgs) -> Result<(), CliError> {
     let client = connect(operator).await?;
-    let placement = PlacementArgs { namespace: args.namespace, image: None, replicas: 1 }.placement(operator);
+    let placement = PlacementArgs {
+        namespace: args.namespace,
+        image: None,
+        replicas: 1,
+        cert_manager: args.cert_manager,
+    }
+    .placement(operator);
     let mut objects = operator.manifests(&placement);
     if args.keep_crds {
         objects.retain(|object| object["kind"] != "CustomResourceDefinition");
@@ -276,6 +345,7 @@ async fn run(mut operator: Operator, args: RunArgs) -> Result<(), CliError> {
         let namespace = namespace.unwrap_or_else(|| client.default_namespace().to_owned());
         operator.leader = Some(LeaderElection::new(operator.name.clone(), namespace, identity()));
     }
+    operator.webhook_server = args.webhooks.clone().server(operator.name(), client.default_namespace());
     let stop = CancellationToken::new();
     let mut servers = tokio::task::JoinSet::new();
     let endpoints = [

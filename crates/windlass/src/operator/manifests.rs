@@ -1,4 +1,4 @@
-//! The objects that run an operator in a cluster: CRDs, RBAC and a Deployment, all from the code.
+//! The objects that run an operator in a cluster: CRDs, RBAC, webhooks, Services and a Deployment, all from the code.
 
 use k8s_openapi::api::rbac::v1::PolicyRule;
 use kube::{
@@ -11,6 +11,10 @@ use serde_json::{Value, json};
 use super::Operator;
 use crate::error::chain;
 
+mod webhooks;
+
+pub(super) use webhooks::{secret_name, service};
+
 /// Where and how the operator is to run.
 #[derive(Clone, Debug)]
 pub struct Placement {
@@ -20,6 +24,30 @@ pub struct Placement {
     pub image: String,
     /// How many replicas; one of them leads.
     pub replicas: u32,
+    /// Who issues the certificate of the webhooks.
+    pub certificates: CertificateSource,
+}
+
+impl Placement {
+    /// One replica that issues its certificates itself.
+    pub fn new(namespace: impl Into<String>, image: impl Into<String>) -> Self {
+        Self {
+            namespace: namespace.into(),
+            image: image.into(),
+            replicas: 1,
+            certificates: CertificateSource::default(),
+        }
+    }
+}
+
+/// Who issues the certificate of the webhooks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CertificateSource {
+    /// The operator itself.
+    #[default]
+    Operator,
+    /// cert-manager, which must be installed in the cluster.
+    CertManager,
 }
 
 /// A failed request of `install` or `uninstall`.
@@ -65,6 +93,8 @@ impl Operator {
         }
         let leases = [crate::rbac::rule("coordination.k8s.io", ["leases"], ["get", "create", "update"])];
         manifests.extend(self.role(&format!("{name}-leader-election"), Some(namespace), namespace, &leases));
+        manifests.extend(self.metrics_roles(namespace));
+        manifests.extend(self.certificate_roles(namespace));
         manifests
     }
 
@@ -72,10 +102,42 @@ impl Operator {
     pub fn manifests(&self, placement: &Placement) -> Vec<Value> {
         let namespace = &placement.namespace;
         let mut manifests = vec![labelled(self, namespace_manifest(), namespace, None)];
-        manifests.extend(self.crd_manifests());
+        manifests.extend(self.crd_manifests().into_iter().map(|crd| self.with_conversion(crd, placement)));
         manifests.extend(self.rbac_manifests(namespace));
+        manifests.push(self.metrics_service(placement));
+        manifests.extend(self.webhook_service(placement));
         manifests.push(self.deployment(placement));
+        manifests.extend(self.webhook_configurations(placement));
         manifests
+    }
+
+    /// What serving metrics only to whom may see them takes, and a role for those who may.
+    fn metrics_roles(&self, namespace: &str) -> Vec<Value> {
+        let name = self.name();
+        let ask = [
+            crate::rbac::rule("authentication.k8s.io", ["tokenreviews"], ["create"]),
+            crate::rbac::rule("authorization.k8s.io", ["subjectaccessreviews"], ["create"]),
+        ];
+        let mut manifests = self.role(&format!("{name}-metrics-auth"), None, namespace, &ask).to_vec();
+        let read = json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "ClusterRole",
+            "rules": [{ "nonResourceURLs": ["/metrics"], "verbs": ["get"] }],
+        });
+        manifests.push(labelled(self, read, &format!("{name}-metrics-reader"), None));
+        manifests
+    }
+
+    fn metrics_service(&self, placement: &Placement) -> Value {
+        let service = json!({
+            "apiVersion": "v1",
+            "kind": "Service",
+            "spec": {
+                "selector": { "app.kubernetes.io/name": self.name() },
+                "ports": [{ "name": "https", "port": 8443, "targetPort": "metrics" }],
+            },
+        });
+        labelled(self, service, &format!("{}-metrics", self.name()), Some(&placement.namespace))
     }
 
     /// The namespaces of the controllers; `None` if one of them watches all.
@@ -111,10 +173,10 @@ impl Operator {
             "name": "operator",
             "image": placement.image,
             "args": [
-                "run", "--leader-elect", "--metrics-bind-address=:8080", "--health-probe-bind-address=:8081"
+                "run", "--leader-elect", "--metrics-bind-address=:8443", "--health-probe-bind-address=:8081"
             ],
             "ports": [
-                { "name": "metrics", "containerPort": 8080 }, { "name": "probes", "containerPort": 8081 }
+                { "name": "metrics", "containerPort": 8443 }, { "name": "probes", "containerPort": 8081 }
             ],
             "env": [{
                 "name": "POD_NAME", "valueFrom": { "fieldRef": { "fieldPath": "metadata.name" } }
@@ -130,7 +192,7 @@ impl Operator {
                 "capabilities": { "drop": ["ALL"] },
             },
         });
-        let deployment = json!({
+        let mut deployment = json!({
             "apiVersion": "apps/v1",
             "kind": "Deployment",
             "spec": {
@@ -149,6 +211,7 @@ impl Operator {
                 },
             },
         });
+        self.with_webhooks(&mut deployment, placement);
         labelled(self, deployment, self.name(), Some(&placement.namespace))
     }
 }
@@ -252,59 +315,4 @@ impl Target {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-
-    use k8s_openapi::api::{apps::v1::Deployment, core::v1::ConfigMap};
-
-    use super::*;
-    use crate::{Action, Context, Controller, Reconciler};
-
-    struct Maps;
-
-    impl Reconciler for Maps {
-        type Resource = ConfigMap;
-        type Error = crate::Error;
-
-        async fn reconcile(&self, _: Arc<ConfigMap>, _: &Context<ConfigMap>) -> crate::Result<Action> {
-            Ok(Action::await_change())
-        }
-    }
-
-    fn kinds(manifests: &[Value]) -> Vec<&str> {
-        manifests.iter().filter_map(|manifest| manifest["kind"].as_str()).collect()
-    }
-
-    #[test]
-    fn a_controller_of_one_namespace_needs_no_cluster_role() {
-        let wide = Operator::new("op").controller(Controller::new(Maps).owns::<Deployment>());
-        let (account, role) = ("ServiceAccount", "Role");
-        assert_eq!(
-            kinds(&wide.rbac_manifests("sys")),
-            [account, "ClusterRole", "ClusterRoleBinding", role, "RoleBinding"]
-        );
-        let narrow = Operator::new("op").controller(Controller::new(Maps).namespace("shop"));
-        let manifests = narrow.rbac_manifests("sys");
-        assert_eq!(kinds(&manifests), [account, role, "RoleBinding", role, "RoleBinding"]);
-        assert_eq!(manifests[1]["metadata"]["namespace"], "shop");
-        assert_eq!(manifests[2]["subjects"][0]["namespace"], "sys");
-    }
-
-    #[test]
-    fn the_role_holds_exactly_what_is_computed() {
-        let operator = Operator::new("op").controller(Controller::new(Maps).owns::<Deployment>());
-        let manifests = operator.rbac_manifests("sys");
-        assert_eq!(manifests[1]["rules"], serde_json::to_value(operator.rbac()).unwrap());
-    }
-
-    #[test]
-    fn manifests_are_yaml_documents_in_an_order_that_can_be_applied() {
-        let operator = Operator::new("op").controller(Controller::new(Maps));
-        let placement = Placement { namespace: "sys".into(), image: "op:1".into(), replicas: 2 };
-        let manifests = operator.manifests(&placement);
-        assert_eq!((manifests[0]["kind"].as_str(), manifests.len()), (Some("Namespace"), 7));
-        let yaml = to_yaml(&manifests).unwrap();
-        assert_eq!(yaml.matches("---\n").count(), 7);
-        assert!(yaml.contains("image: op:1"), "{yaml}");
-    }
-}
+mod tests;

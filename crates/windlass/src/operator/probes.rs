@@ -17,6 +17,8 @@ struct State {
     /// Set once the watches are known; before that nothing is ready.
     watches: Option<Vec<(String, watch::Receiver<Health>)>>,
     stopping: bool,
+    /// Named checks of other parts: why each fails.
+    others: Vec<(&'static str, watch::Receiver<Option<String>>)>,
 }
 
 /// The answer of one named check.
@@ -34,6 +36,11 @@ impl Probes {
         self.lock().watches = Some(health);
     }
 
+    /// Adds a check that fails for as long as the receiver holds a reason.
+    pub(super) fn add(&self, name: &'static str, failure: watch::Receiver<Option<String>>) {
+        self.lock().others.push((name, failure));
+    }
+
     pub(super) fn stopping(&self) {
         self.lock().stopping = true;
     }
@@ -43,7 +50,7 @@ impl Probes {
         self.checks().iter().all(|check| check.failure.is_none())
     }
 
-    /// The readiness checks, one per watch and one for the operator.
+    /// The readiness checks: one for the operator, one for the webhooks if it has any, one per watch.
     pub fn checks(&self) -> Vec<Check> {
         let state = self.lock();
         let running = match (&state.watches, state.stopping) {
@@ -52,6 +59,9 @@ impl Probes {
             (Some(_), false) => None,
         };
         let mut checks = vec![Check { name: "operator".into(), failure: running }];
+        for (name, failure) in &state.others {
+            checks.push(Check { name: (*name).to_owned(), failure: failure.borrow().clone() });
+        }
         for (kind, health) in state.watches.iter().flatten() {
             let health = health.borrow();
             let failure = match &health.failure {

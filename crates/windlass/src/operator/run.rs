@@ -18,6 +18,7 @@ use crate::{
     events::Recorder,
     leader::{Elector, LeaderElection, LeaderError},
     metrics::Metrics,
+    webhook::{ServeError, Serving, Surroundings},
 };
 
 /// How long events that are still unsent may hold up the end.
@@ -52,6 +53,9 @@ pub enum RunError {
     /// The lease was lost: another replica may be leading.
     #[error(transparent)]
     Leader(#[from] LeaderError),
+    /// The webhooks cannot be served.
+    #[error(transparent)]
+    Webhooks(#[from] ServeError),
     /// A task ended that should not have.
     #[error("failed to keep running: {task} ended ({reason})")]
     TaskEnded {
@@ -69,7 +73,7 @@ pub enum RunError {
 }
 
 pub(super) async fn run(
-    operator: Operator,
+    mut operator: Operator,
     client: Client,
     shutdown: impl Future<Output = ()> + Send,
 ) -> Result<(), RunError> {
@@ -85,6 +89,12 @@ pub(super) async fn run(
         client: client.clone(),
     };
     let name = operator.name.clone();
+    // Before the caches: the API server may need a conversion to answer their first list.
+    let mut serving = serve(&mut operator, &client).await?;
+    let mut background = Tasks::default();
+    for (name, task) in serving.iter_mut().flat_map(|serving| std::mem::take(&mut serving.tasks)) {
+        background.spawn(name, task);
+    }
     let manager = operator.field_manager.clone().unwrap_or_else(|| name.clone());
     let mut caches = Caches::new(manager.as_str().into());
     let (recorder, outbox) = Recorder::new(name.as_str().into());
@@ -94,19 +104,39 @@ pub(super) async fn run(
     settings.probes.started(caches.watches());
     settings.metrics.caches(caches.watches());
 
-    let mut background = Tasks::default();
     for watch in caches.watches() {
         background.spawn(format!("watch of {}", watch.kind()), watch.run(client.clone()));
     }
     let sending = tokio::spawn(outbox.run(client, settings.clock.clone(), name));
     let result = supervise(&settings, &caches, prepared, &mut background, shutdown).await;
     settings.probes.stopping();
+    if let Some(serving) = serving {
+        serving.finish().await;
+    }
     background.stop().await;
     drop(caches);
     if tokio::time::timeout(LAST_EVENTS, sending).await.is_err() {
         tracing::warn!("some events were not sent in time");
     }
     result
+}
+
+/// Prepares the webhook server, if there is something to serve and somewhere to serve it.
+async fn serve(operator: &mut Operator, client: &Client) -> Result<Option<Serving>, RunError> {
+    if let Some(path) = operator.webhooks.collision() {
+        return Err(ServeError::Collision(path).into());
+    }
+    let hooks = std::mem::take(&mut operator.webhooks);
+    let Some(server) = operator.webhook_server.take().filter(|_| !hooks.is_empty()) else { return Ok(None) };
+    let surroundings = Surroundings {
+        operator: operator.name.clone(),
+        client: client.clone(),
+        clock: operator.clock.clone(),
+        metrics: operator.metrics.clone(),
+    };
+    let serving = Serving::prepare(server, hooks, surroundings).await?;
+    operator.probes.add("webhook", serving.failure.clone());
+    Ok(Some(serving))
 }
 
 /// What a run needs to know once its controllers are prepared.

@@ -1,0 +1,151 @@
+//! TLS for the servers of an operator's process: a certificate that can be replaced at any time, and a listener
+//! that serves whichever is current.
+//!
+//! Replacing a certificate touches no connection: those that are open go on, the next handshake gets the new one.
+
+use std::{
+    fmt, io,
+    net::SocketAddr,
+    sync::{Arc, PoisonError, RwLock},
+    time::Duration,
+};
+
+use axum::serve::Listener;
+use rustls::{
+    ServerConfig,
+    crypto::ring,
+    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
+    server::{ClientHello, ResolvesServerCert},
+    sign::CertifiedKey,
+};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    sync::mpsc,
+    task::JoinHandle,
+};
+use tokio_rustls::{TlsAcceptor, server::TlsStream};
+
+mod files;
+
+pub(crate) use files::Files;
+
+/// How long a client may take for its handshake.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How many connections may wait to be served after their handshake.
+const BACKLOG: usize = 64;
+
+/// Why a certificate cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    #[error("failed to read the certificate: it is no PEM")]
+    Certificate(#[source] rustls::pki_types::pem::Error),
+    #[error("failed to read the certificate: there is none in the PEM")]
+    NoCertificate,
+    #[error("failed to read the private key")]
+    Key(#[source] rustls::pki_types::pem::Error),
+    #[error("failed to use the certificate with its private key")]
+    Unusable(#[source] rustls::Error),
+}
+
+/// The certificate that new connections are served with. Clones share it.
+#[derive(Clone, Default)]
+pub(crate) struct Certificate(Arc<RwLock<Option<Arc<CertifiedKey>>>>);
+
+impl fmt::Debug for Certificate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The key must never reach a log.
+        f.write_str("Certificate")
+    }
+}
+
+impl Certificate {
+    /// Replaces the certificate. An unusable one changes nothing.
+    pub(crate) fn set(&self, certificate: &str, key: &str) -> Result<(), Error> {
+        let chain: Vec<_> = CertificateDer::pem_slice_iter(certificate.as_bytes())
+            .collect::<Result<_, _>>()
+            .map_err(Error::Certificate)?;
+        if chain.is_empty() {
+            return Err(Error::NoCertificate);
+        }
+        let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).map_err(Error::Key)?;
+        let provider = ring::default_provider();
+        let certified = CertifiedKey::from_der(chain, key, &provider).map_err(Error::Unusable)?;
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(certified));
+        Ok(())
+    }
+
+    /// What the next connection is served with.
+    pub(crate) fn served(&self) -> Option<Arc<CertifiedKey>> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl ResolvesServerCert for Certificate {
+    fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        self.served()
+    }
+}
+
+/// Accepts connections and does their handshakes, many at a time.
+pub(crate) struct TlsListener {
+    ready: mpsc::Receiver<(TlsStream<TcpStream>, SocketAddr)>,
+    address: SocketAddr,
+    accepting: JoinHandle<()>,
+}
+
+impl TlsListener {
+    pub(crate) fn new(socket: TcpListener, certificate: Certificate) -> io::Result<Self> {
+        let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .map_err(io::Error::other)?
+            .with_no_client_auth()
+            .with_cert_resolver(Arc::new(certificate));
+        let (sender, ready) = mpsc::channel(BACKLOG);
+        let address = socket.local_addr()?;
+        let accepting = tokio::spawn(accept(socket, TlsAcceptor::from(Arc::new(config)), sender));
+        Ok(Self { ready, address, accepting })
+    }
+}
+
+impl Drop for TlsListener {
+    fn drop(&mut self) {
+        self.accepting.abort();
+    }
+}
+
+async fn accept(
+    mut socket: TcpListener,
+    tls: TlsAcceptor,
+    ready: mpsc::Sender<(TlsStream<TcpStream>, SocketAddr)>,
+) {
+    loop {
+        // The trait's method waits when the system is out of files.
+        let (stream, address) = Listener::accept(&mut socket).await;
+        let (tls, ready) = (tls.clone(), ready.clone());
+        tokio::spawn(async move {
+            let _ = stream.set_nodelay(true);
+            match tokio::time::timeout(PATIENCE, tls.accept(stream)).await {
+                // Nobody listens any more when the server is going.
+                Ok(Ok(stream)) => drop(ready.send((stream, address)).await),
+                Ok(Err(error)) => tracing::debug!(%address, %error, "a TLS handshake failed"),
+                Err(_) => tracing::debug!(%address, "a TLS handshake took too long"),
+            }
+        });
+    }
+}
+
+impl Listener for TlsListener {
+    type Io = TlsStream<TcpStream>;
+    type Addr = SocketAddr;
+
+    async fn accept(&mut self) -> (Self::Io, Self::Addr) {
+        match self.ready.recv().await {
+            Some(connection) => connection,
+            None => std::future::pending().await,
+        }
+    }
+
+    fn local_addr(&self) -> io::Result<Self::Addr> {
+        Ok(self.address)
+    }
+}

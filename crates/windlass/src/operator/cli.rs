@@ -276,9 +276,10 @@ impl PlacementArgs {
             namespace: self.namespace.clone().unwrap_or_else(|| format!("{}-system", operator.name())),
             image: self.image.clone().unwrap_or_else(|| format!("{}:latest", operator.name())),
             replicas: self.replicas,
-            certificates: match self.cert_manager {
-                true => CertificateSource::CertManager,
-                false => CertificateSource::Operator,
+            certificates: if self.cert_manager {
+                CertificateSource::CertManager
+            } else {
+                CertificateSource::Operator
             },
         }
     }

@@ -76,6 +76,13 @@ impl Operator {
     /// The service account, roles and bindings. The roles hold exactly what [`rbac`](Self::rbac) computes, and
     /// in the operator's own namespace what leader election needs.
     pub fn rbac_manifests(&self, namespace: &str) -> Vec<Value> {
+        let mut manifests = self.working_roles(namespace);
+        manifests.extend(self.certificate_roles(namespace));
+        manifests
+    }
+
+    /// Everything but what keeping certificates takes.
+    fn working_roles(&self, namespace: &str) -> Vec<Value> {
         let name = self.name();
         let mut manifests = vec![labelled(
             self,
@@ -94,7 +101,6 @@ impl Operator {
         let leases = [crate::rbac::rule("coordination.k8s.io", ["leases"], ["get", "create", "update"])];
         manifests.extend(self.role(&format!("{name}-leader-election"), Some(namespace), namespace, &leases));
         manifests.extend(self.metrics_roles(namespace));
-        manifests.extend(self.certificate_roles(namespace));
         manifests
     }
 
@@ -103,7 +109,10 @@ impl Operator {
         let namespace = &placement.namespace;
         let mut manifests = vec![labelled(self, namespace_manifest(), namespace, None)];
         manifests.extend(self.crd_manifests().into_iter().map(|crd| self.with_conversion(crd, placement)));
-        manifests.extend(self.rbac_manifests(namespace));
+        manifests.extend(self.working_roles(namespace));
+        if placement.certificates == CertificateSource::Operator {
+            manifests.extend(self.certificate_roles(namespace));
+        }
         manifests.push(self.metrics_service(placement));
         manifests.extend(self.webhook_service(placement));
         manifests.push(self.deployment(placement));

@@ -232,7 +232,7 @@ async fn judge<V: Validator>(
     validator: &V,
     request: &AdmissionRequest<DynamicObject>,
     info: &Request,
-) -> Result<Verdict, Status> {
+) -> Result<Verdict, Box<Status>> {
     let new = || decode::<V::Resource>(request.object.as_ref(), "object");
     let old = || decode::<V::Resource>(request.old_object.as_ref(), "oldObject");
     Ok(match request.operation {
@@ -276,10 +276,10 @@ fn answer<K: Object>(request: &AdmissionRequest<DynamicObject>, verdict: Verdict
     response
 }
 
-pub(super) fn refused(request: &AdmissionRequest<DynamicObject>, status: Status) -> AdmissionResponse {
+pub(super) fn refused(request: &AdmissionRequest<DynamicObject>, status: Box<Status>) -> AdmissionResponse {
     let mut response = AdmissionResponse::from(request);
     response.allowed = false;
-    response.result = status;
+    response.result = *status;
     response
 }
 
@@ -298,7 +298,7 @@ fn only_lets_go(request: &AdmissionRequest<DynamicObject>) -> bool {
     }
 }
 
-fn decode<K: Object>(object: Option<&DynamicObject>, field: &str) -> Result<K, Status> {
+fn decode<K: Object>(object: Option<&DynamicObject>, field: &str) -> Result<K, Box<Status>> {
     let kind = K::kind(&());
     let Some(object) = object else {
         return Err(failure(

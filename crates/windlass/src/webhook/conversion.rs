@@ -144,11 +144,11 @@ pub(super) fn answer(conversions: &[Conversion], review: ConversionReview) -> (C
         Ok(request) => request,
         Err(error) => {
             let status = failure(400, "BadRequest", error.to_string());
-            return (ConversionResponse::invalid(status).into_review(), false);
+            return (ConversionResponse::invalid(*status).into_review(), false);
         }
     };
     let mut panicked = false;
-    let converted: Result<Vec<Value>, Status> = request
+    let converted: Result<Vec<Value>, Box<Status>> = request
         .objects
         .iter()
         .map(|object| {
@@ -165,12 +165,12 @@ pub(super) fn answer(conversions: &[Conversion], review: ConversionReview) -> (C
     let response = ConversionResponse::for_request(request);
     let response = match converted {
         Ok(objects) => response.success(objects),
-        Err(status) => response.failure(status),
+        Err(status) => response.failure(*status),
     };
     (response.into_review(), panicked)
 }
 
-fn one(conversions: &[Conversion], object: Value, desired: &str) -> Result<Value, Status> {
+fn one(conversions: &[Conversion], object: Value, desired: &str) -> Result<Value, Box<Status>> {
     let kind = object["kind"].as_str().unwrap_or_default();
     let group = desired.split_once('/').map_or("", |(group, _)| group);
     let conversion = conversions.iter().find(|c| c.hub.kind == kind && c.hub.group == group);

@@ -32,7 +32,7 @@ pub(crate) struct Error {
 }
 
 /// Both kinds of webhook configuration, seen alike.
-trait Configuration: Object {
+trait Configuration: Object<Scope = k8s_openapi::ClusterResourceScope> {
     fn client_configs(&mut self) -> Vec<&mut WebhookClientConfig>;
 }
 
@@ -84,10 +84,7 @@ impl Injector<'_> {
         self.hooks.conversions.iter().map(|conversion| name(conversion.kind())).collect()
     }
 
-    async fn configure<K: Configuration>(&self, wanted: K, trusted: &str) -> Result<(), Error>
-    where
-        K: Object<Scope = k8s_openapi::ClusterResourceScope>,
-    {
+    async fn configure<K: Configuration>(&self, wanted: K, trusted: &str) -> Result<(), Error> {
         let api = Api::<K>::all(self.client.clone());
         let name = wanted.name_any();
         let failed = |verb| move |source| failed::<K>(verb, &self.name(), source);
@@ -205,10 +202,7 @@ async fn patch_or_conflict<K: Object>(api: &Api<K>, name: &str, patch: &Value) -
     }
 }
 
-async fn remove<K>(client: &Client, name: &str)
-where
-    K: Configuration + Object<Scope = k8s_openapi::ClusterResourceScope>,
-{
+async fn remove<K: Configuration>(client: &Client, name: &str) {
     match Api::<K>::all(client.clone()).delete(name, &DeleteParams::default()).await {
         Ok(_) => {}
         Err(kube::Error::Api(status)) if status.is_not_found() => {}

@@ -91,7 +91,7 @@ pub(crate) struct Serving {
     /// Why it is not ready.
     pub(crate) failure: watch::Receiver<Option<String>>,
     keeping: Stop,
-    serving: Stop,
+    answering: Stop,
     hooks: Webhooks,
     surroundings: Surroundings,
     reach: Reach,
@@ -114,7 +114,7 @@ impl Serving {
         let certificate = Certificate::default();
         let listener = TlsListener::new(socket, certificate.clone()).map_err(bind)?;
         let (failure, ready) = watch::channel(Some("the certificate is not there yet".to_owned()));
-        let keeping = keep(&server, &hooks, &surroundings, certificate, failure).await?;
+        let keeping = keep(&server, &hooks, &surroundings, certificate, failure)?;
         let router = hooks.router(&surroundings.metrics);
         let (keep, serve) = (Stop::default(), Stop::default());
         let until = serve.token.clone().cancelled_owned();
@@ -131,7 +131,7 @@ impl Serving {
             ("webhook certificates".to_owned(), keep.supervised(keeping)),
         ];
         let reach = server.reach;
-        Ok(Self { tasks, failure: ready, keeping: keep, serving: serve, hooks, surroundings, reach })
+        Ok(Self { tasks, failure: ready, keeping: keep, answering: serve, hooks, surroundings, reach })
     }
 
     /// Lets requests finish that are being answered, and removes what would point at nobody.
@@ -139,7 +139,7 @@ impl Serving {
         self.keeping.stop().await;
         let Surroundings { client, operator, .. } = &self.surroundings;
         Injector { client, operator, hooks: &self.hooks, reach: &self.reach }.remove().await;
-        if !self.serving.stop().await {
+        if !self.answering.stop().await {
             tracing::warn!("some webhook requests were cut off");
         }
     }
@@ -165,7 +165,7 @@ impl Stop {
             work.await;
             stopped.send_replace(true);
             if token.is_cancelled() {
-                std::future::pending().await
+                std::future::pending::<()>().await;
             }
         })
     }
@@ -179,7 +179,7 @@ impl Stop {
 }
 
 /// The task that keeps the certificate current.
-async fn keep(
+fn keep(
     server: &Server,
     hooks: &Webhooks,
     surroundings: &Surroundings,

@@ -161,7 +161,7 @@ impl Verdict {
     }
 
     /// The status that the API server hands to the user; `None` if the request is allowed.
-    pub(super) fn status(&self, kind: &Kind, name: &str) -> Option<Status> {
+    pub(super) fn status(&self, kind: &Kind, name: &str) -> Option<Box<Status>> {
         if let Some(message) = &self.denial {
             return Some(failure(403, "Forbidden", message.clone()));
         }
@@ -190,15 +190,16 @@ impl Verdict {
 }
 
 /// A failure as the API server understands it.
-pub(super) fn failure(code: u16, reason: &str, message: String) -> Status {
-    Status {
+pub(super) fn failure(code: u16, reason: &str, message: String) -> Box<Status> {
+    let status = Status {
         status: Some(StatusSummary::Failure),
         code,
         message,
         metadata: None,
         reason: reason.to_owned(),
         details: None,
-    }
+    };
+    status.boxed()
 }
 
 /// A value as Kubernetes shows it in messages.

@@ -32,7 +32,7 @@ struct World {
 }
 
 impl World {
-    async fn new() -> Self {
+    fn new() -> Self {
         let start = Timestamp::from_second(1_800_000_000).unwrap();
         let environment = environment::Environment::new(environment::TokioClock::starting_at(start), 7);
         let registry = Registry::new(Arc::new(Store::default()), environment).unwrap();
@@ -104,7 +104,7 @@ async fn wait(time: Duration) {
 
 #[tokio::test(start_paused = true)]
 async fn replicas_that_start_together_share_one_certificate() {
-    let world = World::new().await;
+    let world = World::new();
     let configuration = World::hooks().validating("op", &service(), None).unwrap();
     world.configurations().create(&PostParams::default(), &configuration).await.unwrap();
     let replicas = [world.start(&service()), world.start(&service()), world.start(&service())];
@@ -122,7 +122,7 @@ async fn replicas_that_start_together_share_one_certificate() {
 
 #[tokio::test(start_paused = true)]
 async fn a_drifted_bundle_is_put_back_and_a_lost_secret_made_again() {
-    let world = World::new().await;
+    let world = World::new();
     let configuration = World::hooks().validating("op", &service(), None).unwrap();
     world.configurations().create(&PostParams::default(), &configuration).await.unwrap();
     let _replica = world.start(&service());
@@ -146,7 +146,7 @@ async fn a_drifted_bundle_is_put_back_and_a_lost_secret_made_again() {
 
 #[tokio::test(start_paused = true)]
 async fn certificates_are_rotated_long_before_they_end() {
-    let world = World::new().await;
+    let world = World::new();
     let configuration = World::hooks().validating("op", &service(), None).unwrap();
     world.configurations().create(&PostParams::default(), &configuration).await.unwrap();
     let keeper = world.keeper(&service());
@@ -180,7 +180,7 @@ async fn certificates_are_rotated_long_before_they_end() {
 
 #[tokio::test(start_paused = true)]
 async fn outside_the_cluster_the_configuration_is_made_and_removed_again() {
-    let world = World::new().await;
+    let world = World::new();
     let reach = Reach::Url("https://127.0.0.1:9443".into());
     let _replica = world.start(&reach);
     wait(Duration::from_secs(10)).await;

@@ -61,7 +61,7 @@ struct Observed(u64);
 /// One request while it is being answered.
 #[derive(Debug)]
 struct Call<'a> {
-    registry: &'a Registry,
+    registry: &'a Arc<Registry>,
     parts: &'a Parts,
     query: Query,
     identity: Identity,
@@ -244,9 +244,9 @@ impl Call<'_> {
 
     async fn perform(&self, verb: &str, place: &Place, resource: &Arc<Resource>) -> Result<Response<Body>> {
         match verb {
-            "get" => self.get(place, resource),
-            "list" => self.list(place, resource),
-            "watch" => self.watch(place, resource),
+            "get" => self.get(place, resource).await,
+            "list" => self.list(place, resource).await,
+            "watch" => self.watch(place, resource).await,
             "create" => self.create(place, resource).await,
             "update" => self.update(place, resource).await,
             "patch" => self.patch(place, resource).await,

@@ -13,6 +13,7 @@
 
 mod bootstrap;
 pub mod catalog;
+mod conversion;
 pub mod crd;
 mod decode;
 mod delete;
@@ -70,6 +71,7 @@ pub struct Registry {
     unsettled: AtomicBool,
     hooks: Hooks,
     caller: Caller,
+    converted: conversion::Converted,
     routes: Arc<Routes>,
     resolver: Arc<dyn Resolver>,
 }
@@ -90,6 +92,7 @@ impl Registry {
             unsettled: AtomicBool::new(false),
             hooks: Hooks::default(),
             caller: Caller::default(),
+            converted: conversion::Converted::default(),
             routes,
             resolver,
         };
@@ -168,9 +171,9 @@ impl Registry {
     }
 
     /// One object, decoded.
-    pub fn get_value(&self, resource: &Resource, namespace: &str, name: &str) -> Result<Value> {
+    pub async fn get_value(&self, resource: &Resource, namespace: &str, name: &str) -> Result<Value> {
         let object = self.get(resource, namespace, name)?;
-        Ok(resource.present(&object)?.into_value())
+        Ok(self.present(resource, &object).await?.into_value())
     }
 }
 
@@ -223,15 +226,15 @@ impl Presented {
 }
 
 impl Resource {
-    /// A stored object as this version of the resource shows it.
-    pub fn present(&self, object: &Arc<Object>) -> Result<Presented> {
+    /// A stored object as this version of the resource shows it, where nobody has to be asked for it.
+    fn present(&self, object: &Arc<Object>) -> Presented {
         if let Some(served) = self.custom() {
-            return Ok(served.present(object));
+            return served.present(object);
         }
         if event::is_modern(self) {
-            return Ok(Presented::Converted(event::to_modern(decode::stored(object))));
+            return Presented::Converted(event::to_modern(decode::stored(object)));
         }
-        Ok(Presented::Stored(Arc::clone(object)))
+        Presented::Stored(Arc::clone(object))
     }
 
     /// The form in which an object of this version is stored.
@@ -245,8 +248,8 @@ impl Resource {
         }
     }
 
-    /// An object of this version in another version of the same resource.
-    pub(crate) fn convert(&self, to: &Resource, object: Value) -> Value {
+    /// An object of this version in another version of the same resource, where nobody has to be asked.
+    fn convert(&self, to: &Resource, object: Value) -> Value {
         if self.group == to.group && self.version == to.version {
             return object;
         }

@@ -4,6 +4,7 @@ mod client;
 
 use serde_json::{Value, json};
 
+pub(crate) use self::client::validate as validate_client;
 use crate::{error::Cause, registry::names, schema::cel::Expression};
 
 /// The group of everything that configures admission.
@@ -70,7 +71,8 @@ pub(crate) fn validate(plural: &str, new: &Value, old: Option<&Value>) -> Vec<Ca
     for (index, hook) in items(new, "webhooks").enumerate() {
         let path = format!("webhooks[{index}]");
         validate_hook(hook, &path, plural.starts_with("mutating"), &stored, &mut causes);
-        review_versions(hook, &format!("{path}.admissionReviewVersions"), &mut causes);
+        let versions = &hook["admissionReviewVersions"];
+        review_versions(versions, &format!("{path}.admissionReviewVersions"), &mut causes);
         let name = text(hook, "name");
         if !name.is_empty() && seen.contains(&name) {
             causes.push(duplicate(&format!("{path}.name"), name));
@@ -211,8 +213,9 @@ fn validate_resources(rule: &Value, path: &str, causes: &mut Vec<Cause>) {
     }
 }
 
-fn review_versions(hook: &Value, path: &str, causes: &mut Vec<Cause>) {
-    let versions = texts(hook, "admissionReviewVersions");
+/// Checks the versions of reviews that a webhook takes.
+pub(crate) fn review_versions(list: &Value, path: &str, causes: &mut Vec<Cause>) {
+    let versions: Vec<&str> = list.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     if versions.is_empty() {
         causes.push(Cause::required(path, "must specify one of v1, v1beta1"));
         return;
@@ -231,7 +234,7 @@ fn review_versions(hook: &Value, path: &str, causes: &mut Vec<Cause>) {
     }
     if !versions.iter().any(|version| VERSIONS.contains(version)) {
         let why = "must include at least one of v1, v1beta1";
-        causes.push(Cause::invalid(path, &hook["admissionReviewVersions"], why));
+        causes.push(Cause::invalid(path, list, why));
     }
 }
 

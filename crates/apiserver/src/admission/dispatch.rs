@@ -102,8 +102,7 @@ impl Registry {
                     continue;
                 }
                 let versioned = Versioned { object: object.clone(), old: old.cloned() };
-                let Some((resource, versioned)) = self.invocation(request, hook, &hook.matches, versioned)?
-                else {
+                let Some((resource, versioned)) = self.invocation(request, hook, versioned).await? else {
                     continue;
                 };
                 let changed = self.ask_mutating(request, hook, &resource, versioned).await?;
@@ -138,7 +137,10 @@ impl Registry {
             Ok(None) => Ok(None),
             Ok(Some(mut object)) => {
                 self.settle(request, resource, &mut object)?;
-                Ok(Some(resource.convert(request.target.resource, object)))
+                if request.has_own_kind() {
+                    object = self.convert(resource, request.target.resource, object).await?;
+                }
+                Ok(Some(object))
             }
             Err(Trouble::Call(why)) if hook.fails_open() => {
                 tracing::warn!(webhook = hook.name, why, "failed calling webhook, failing open");
@@ -173,7 +175,7 @@ impl Registry {
         let mut concerned = Vec::new();
         for hook in &plan.validating {
             let versioned = Versioned { object: object.clone(), old: old.clone() };
-            if let Some(found) = self.invocation(request, hook, &hook.matches, versioned)? {
+            if let Some(found) = self.invocation(request, hook, versioned).await? {
                 concerned.push((hook, found));
             }
         }
@@ -192,13 +194,13 @@ impl Registry {
     }
 
     /// In which version of the resource the webhook is asked, if it is.
-    fn invocation(
+    async fn invocation(
         &self,
         request: &Attributes<'_>,
         hook: &Hook,
-        matches: &Match,
         versioned: Versioned,
     ) -> Result<Option<(Arc<Resource>, Versioned)>> {
+        let matches = &hook.matches;
         let selected = |object: &Option<Value>| {
             object.as_ref().is_some_and(|object| matches.object_selector.matches(object))
         };
@@ -212,12 +214,14 @@ impl Registry {
         let Some(resource) = self.matching_version(request, matches) else { return Ok(None) };
         in_namespace?;
         let own = request.target.resource;
-        let versioned = if request.has_own_kind() {
-            let converted = |object: Option<Value>| object.map(|object| own.convert(&resource, object));
-            Versioned { object: converted(versioned.object), old: converted(versioned.old) }
-        } else {
-            versioned
-        };
+        let mut versioned = versioned;
+        if request.has_own_kind() {
+            for object in [&mut versioned.object, &mut versioned.old] {
+                if let Some(own_version) = object.take() {
+                    *object = Some(self.convert(own, &resource, own_version).await?);
+                }
+            }
+        }
         let met = conditions_met(request, hook, &resource, &versioned)?;
         Ok(met.then_some((resource, versioned)))
     }

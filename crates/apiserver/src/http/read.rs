@@ -15,23 +15,23 @@ use super::{
 };
 use crate::{
     error::{Error, Result},
-    registry::{List, Presented, Resource},
+    registry::{Presented, Resource},
 };
 
 /// Pieces of a list are joined until they are this long: fewer, larger writes.
 const CHUNK: usize = 64 * 1024;
 
 impl Call<'_> {
-    pub(super) fn get(&self, place: &Place, resource: &Arc<Resource>) -> Result<Response<Body>> {
+    pub(super) async fn get(&self, place: &Place, resource: &Arc<Resource>) -> Result<Response<Body>> {
         let shape = negotiate(self.header(header::ACCEPT))?;
         let (namespace, name) = (place.namespace(), place.name());
         match place.subresource.as_deref() {
             None | Some("status") => {
                 let object = self.registry.get(resource, namespace, name)?;
-                self.one(resource, shape, resource.present(&object)?)
+                self.one(resource, shape, self.registry.present(resource, &object).await?)
             }
-            Some("scale") => Ok(answer::json(&self.registry.scale(resource, namespace, name)?)),
-            Some("log") => self.logs(resource, namespace, name),
+            Some("scale") => Ok(answer::json(&self.registry.scale(resource, namespace, name).await?)),
+            Some("log") => self.logs(resource, namespace, name).await,
             Some(_) => Err(Error::no_such_path()),
         }
     }
@@ -55,7 +55,7 @@ impl Call<'_> {
         Ok(response)
     }
 
-    pub(super) fn list(&self, place: &Place, resource: &Arc<Resource>) -> Result<Response<Body>> {
+    pub(super) async fn list(&self, place: &Place, resource: &Arc<Resource>) -> Result<Response<Body>> {
         let shape = negotiate(self.header(header::ACCEPT))?;
         let options = self.query.list(resource, place.namespace.as_deref())?;
         let list = self.registry.list(resource, &options)?;
@@ -67,14 +67,11 @@ impl Call<'_> {
         if let Some(remaining) = list.remaining {
             metadata.insert("remainingItemCount".into(), json!(remaining));
         }
+        let shown = self.registry.present_all(resource, &list.objects).await?;
         if shape == Shape::Object {
-            return objects(resource, &list, metadata);
+            return Ok(objects(resource, shown, metadata));
         }
-        let values: Vec<Value> = list
-            .objects
-            .iter()
-            .map(|object| resource.present(object).map(Presented::into_value))
-            .collect::<Result<_>>()?;
+        let values: Vec<Value> = shown.into_iter().map(Presented::into_value).collect();
         Ok(answer::json(&match shape {
             Shape::Table => {
                 table::table(resource, &values, Value::Object(metadata), self.row_object()?, self.now())
@@ -102,15 +99,15 @@ impl Call<'_> {
 
     /// What the containers of a Pod have said. Nothing runs behind this server alone, so nothing was said;
     /// the node that simulates a Pod writes its lines into an annotation.
-    fn logs(&self, resource: &Resource, namespace: &str, name: &str) -> Result<Response<Body>> {
-        let pod = self.registry.get_value(resource, namespace, name)?;
+    async fn logs(&self, resource: &Resource, namespace: &str, name: &str) -> Result<Response<Body>> {
+        let pod = self.registry.get_value(resource, namespace, name).await?;
         let lines = pod.pointer("/metadata/annotations/windlass.dev~1log").and_then(Value::as_str);
         Ok(answer::text(lines.unwrap_or_default()))
     }
 }
 
 /// A list whose items are the stored bytes, joined but not encoded again.
-fn objects(resource: &Resource, list: &List, metadata: Map<String, Value>) -> Result<Response<Body>> {
+fn objects(resource: &Resource, items: Vec<Presented>, metadata: Map<String, Value>) -> Response<Body> {
     let head = format!(
         "{{\"kind\":{},\"apiVersion\":{},\"metadata\":{},\"items\":[",
         json!(resource.list_kind),
@@ -121,11 +118,11 @@ fn objects(resource: &Resource, list: &List, metadata: Map<String, Value>) -> Re
     let typed = resource.custom().is_none();
     let mut chunks: Vec<Bytes> = Vec::new();
     let mut buffer = BytesMut::from(head.as_bytes());
-    for (index, object) in list.objects.iter().enumerate() {
+    for (index, object) in items.into_iter().enumerate() {
         if index > 0 {
             buffer.put_u8(b',');
         }
-        match resource.present(object)? {
+        match object {
             Presented::Stored(object) if typed => {
                 buffer.put_u8(b'{');
                 append(&mut buffer, &mut chunks, object.untyped());
@@ -135,7 +132,7 @@ fn objects(resource: &Resource, list: &List, metadata: Map<String, Value>) -> Re
     }
     buffer.put_slice(b"]}");
     chunks.push(buffer.freeze());
-    Ok(answer::body(Body::chunks(chunks)))
+    answer::body(Body::chunks(chunks))
 }
 
 fn append(buffer: &mut BytesMut, chunks: &mut Vec<Bytes>, piece: Bytes) {

@@ -21,7 +21,9 @@ use super::{
 use crate::{
     environment::Environment,
     error::{Cause, Error, Named, Result},
-    registry::{ListOptions, Match, Presented, Resource, WatchOptions, WatchStart, parse_revision, too_old},
+    registry::{
+        ListOptions, Match, Presented, Registry, Resource, WatchOptions, WatchStart, parse_revision, too_old,
+    },
     store::{Change, Event, Object, Seen, Watch, frame},
 };
 
@@ -32,7 +34,7 @@ const BOOKMARKS: Duration = Duration::from_mins(1);
 const INITIAL_END: &str = "k8s.io/initial-events-end";
 
 impl Call<'_> {
-    pub(super) fn watch(&self, place: &Place, resource: &Arc<Resource>) -> Result<Response<Body>> {
+    pub(super) async fn watch(&self, place: &Place, resource: &Arc<Resource>) -> Result<Response<Body>> {
         let shape = negotiate(self.header(header::ACCEPT))?;
         let mut options = self.query.list(resource, place.namespace.as_deref())?;
         let initial = self.initial_events(&options)?;
@@ -55,6 +57,7 @@ impl Call<'_> {
         let timeout = self.query.seconds("timeoutSeconds")?.filter(|timeout| !timeout.is_zero());
         let timeout = timeout.unwrap_or_else(|| environment.duration_between(low, high));
         let mut lines = Lines {
+            registry: Arc::clone(self.registry),
             watch,
             options,
             shape,
@@ -64,7 +67,7 @@ impl Call<'_> {
             queue: VecDeque::new(),
             ended: false,
         };
-        lines.begin(initial, self.query.flag("allowWatchBookmarks"))?;
+        lines.begin(initial, self.query.flag("allowWatchBookmarks")).await?;
         let bookmarks = self.query.flag("allowWatchBookmarks");
         Ok(answer::body(Body::stream(lines.stream(Instant::now() + timeout, bookmarks))))
     }
@@ -100,6 +103,7 @@ impl Call<'_> {
 
 /// The lines of one stream.
 struct Lines {
+    registry: Arc<Registry>,
     watch: Watch,
     options: ListOptions,
     shape: Shape,
@@ -112,16 +116,16 @@ struct Lines {
 
 impl Lines {
     /// Queues what existed when the watch began, if the client wants to hear of it.
-    fn begin(&mut self, initial: Option<bool>, bookmarks: bool) -> Result<()> {
+    async fn begin(&mut self, initial: Option<bool>, bookmarks: bool) -> Result<()> {
         let Some(snapshot) = self.watch.take_initial() else { return Ok(()) };
         if initial == Some(false) {
             return Ok(());
         }
-        for object in &snapshot.objects {
-            if self.wants(object) {
-                let line = self.line("ADDED", object)?;
-                self.queue.push_back(line);
-            }
+        let wanted: Vec<Arc<Object>> =
+            snapshot.objects.iter().filter(|object| self.wants(object)).cloned().collect();
+        for shown in self.registry.present_all(&self.resource, &wanted).await? {
+            let line = self.line("ADDED", shown);
+            self.queue.push_back(line);
         }
         if initial == Some(true) && bookmarks {
             let line = self.bookmark(snapshot.revision, true);
@@ -147,7 +151,7 @@ impl Lines {
                 }
                 tokio::select! {
                     biased;
-                    changes = lines.watch.next() => lines.take(changes),
+                    changes = lines.watch.next() => lines.take(changes).await,
                     () = tokio::time::sleep_until(deadline) => return None,
                     _ = ticks.tick(), if bookmarks => {
                         let line = lines.bookmark(lines.watch.position(), false);
@@ -158,20 +162,22 @@ impl Lines {
         })
     }
 
-    fn take(&mut self, changes: Result<Vec<Seen>, crate::store::Compacted>) {
-        let lines = match changes {
-            Ok(changes) => {
-                changes.iter().filter_map(|seen| self.change(seen).transpose()).collect::<Result<Vec<_>>>()
-            }
-            Err(gone) => Err(too_old(gone.requested, gone.oldest)),
+    async fn take(&mut self, changes: Result<Vec<Seen>, crate::store::Compacted>) {
+        let changes = match changes {
+            Ok(changes) => changes,
+            Err(gone) => return self.fail(&too_old(gone.requested, gone.oldest)),
         };
-        match lines {
-            Ok(lines) => self.queue.extend(lines),
-            Err(error) => {
-                self.queue.push_back(failure(&error));
-                self.ended = true;
+        for seen in &changes {
+            match self.change(seen).await {
+                Ok(line) => self.queue.extend(line),
+                Err(error) => return self.fail(&error),
             }
         }
+    }
+
+    fn fail(&mut self, error: &Error) {
+        self.queue.push_back(failure(error));
+        self.ended = true;
     }
 
     fn wants(&self, object: &Object) -> bool {
@@ -181,7 +187,7 @@ impl Lines {
 
     /// A change as this watcher sees it: an object that begins to match is added, one that ceases to is
     /// deleted.
-    fn change(&self, seen: &Seen) -> Result<Option<Bytes>> {
+    async fn change(&self, seen: &Seen) -> Result<Option<Bytes>> {
         let Event { change, object, before } = seen.event();
         let now = *change != Change::Deleted && self.wants(object);
         let then = before.as_ref().is_some_and(|before| self.wants(before));
@@ -193,7 +199,7 @@ impl Lines {
         };
         if kind == "DELETED" && *change != Change::Deleted {
             let last = before.as_ref().expect("what matched before must have been there before");
-            let mut value = self.resource.present(last)?.into_value();
+            let mut value = self.registry.present(&self.resource, last).await?.into_value();
             value["metadata"]["resourceVersion"] = json!(object.revision.to_string());
             return Ok(Some(self.shaped(kind, value)));
         }
@@ -202,18 +208,18 @@ impl Lines {
                 (kind, change),
                 ("ADDED", Change::Added) | ("MODIFIED", Change::Modified) | ("DELETED", Change::Deleted)
             );
-        if plain && matches!(self.resource.present(object)?, Presented::Stored(_)) {
+        let shown = self.registry.present(&self.resource, object).await?;
+        if plain && matches!(shown, Presented::Stored(_)) {
             return Ok(Some(seen.frame()));
         }
-        self.line(kind, object).map(Some)
+        Ok(Some(self.line(kind, shown)))
     }
 
-    fn line(&self, kind: &str, object: &Arc<Object>) -> Result<Bytes> {
-        let shown = self.resource.present(object)?;
+    fn line(&self, kind: &str, shown: Presented) -> Bytes {
         if self.shape == Shape::Object {
-            return Ok(frame(kind, &shown.into_bytes()));
+            return frame(kind, &shown.into_bytes());
         }
-        Ok(self.shaped(kind, shown.into_value()))
+        self.shaped(kind, shown.into_value())
     }
 
     fn shaped(&self, kind: &str, object: Value) -> Bytes {

@@ -3,6 +3,7 @@
 //! The real server does this in controllers beside it. Here it is part of the write: when the create of
 //! a definition has returned, the definition is Established and its resources are in discovery.
 
+mod conversion;
 mod names;
 mod settle;
 
@@ -12,7 +13,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{
-    Origin, Presented, Resource, Subresource, catalog, decode,
+    Origin, Presented, Resource, Subresource, catalog,
+    conversion::Webhook,
+    decode,
     metadata::is_deleting,
     resource::{GroupVersionKind, text},
     scale,
@@ -65,6 +68,8 @@ pub struct Served {
     pub schema: Value,
     /// Whether the definition is being deleted.
     pub terminating: bool,
+    /// Who converts between versions, if somebody does.
+    pub(super) webhook: Option<Webhook>,
     preserve_unknown: bool,
     api_version: String,
     storage_api_version: String,
@@ -110,10 +115,27 @@ impl Served {
         object
     }
 
-    /// The form in which an object of this version is stored.
+    /// The form in which an object of this version is stored, where nobody has to be asked for it.
     pub(super) fn to_storage(&self, mut object: Value) -> Value {
-        object["apiVersion"] = json!(self.storage_api_version);
+        if self.webhook.is_none() {
+            object["apiVersion"] = json!(self.storage_api_version);
+        }
         object
+    }
+
+    /// The version in which objects are stored.
+    pub(super) fn storage_api_version(&self) -> &str {
+        &self.storage_api_version
+    }
+
+    /// Whether the object was stored in this version.
+    pub(super) fn is_of_version(&self, object: &Object) -> bool {
+        object.bytes.starts_with(&self.prefix)
+    }
+
+    /// The revision at which the definition took its present form.
+    pub(super) fn since(&self) -> u64 {
+        self.since
     }
 }
 
@@ -171,6 +193,7 @@ fn served(definition: &Value, version: &Value, storage: &str, since: u64) -> Ser
             .collect(),
         scale: scale_paths(version),
         terminating: is_deleting(definition),
+        webhook: Webhook::of(definition),
         preserve_unknown: definition["spec"]["preserveUnknownFields"] == json!(true),
         prefix: format!("{{\"kind\":{},\"apiVersion\":{},", json!(kind), json!(api_version)).into_bytes(),
         storage_api_version: super::group_version(group, storage),
@@ -236,6 +259,7 @@ pub(super) fn defaults(definition: &mut Value) {
     if definition.pointer("/spec/conversion/strategy").is_none() {
         definition["spec"]["conversion"] = json!({"strategy": "None"});
     }
+    conversion::defaults(definition);
     let Some(storage) = storage else { return };
     let stored = &mut definition["status"]["storedVersions"];
     match stored.as_array_mut() {
@@ -270,6 +294,7 @@ pub(super) fn validate(new: &Value, old: Option<&Value>) -> Vec<Cause> {
         let why = "must have exactly one version marked as storage version";
         causes.push(Cause::invalid("spec.versions", &spec["versions"], why));
     }
+    conversion::validate(spec, &mut causes);
     let single = versions.len() == 1;
     for (index, version) in versions.iter().enumerate() {
         // With one version the real server speaks of the place where schemas once were.

@@ -19,6 +19,13 @@ use crate::{
     store::{Draft, Object, WriteError},
 };
 
+/// A deletion as the store has it.
+#[derive(Debug)]
+enum Removal {
+    Gone(Value),
+    Pending(Arc<Object>),
+}
+
 /// What becomes of the objects that the deleted one owns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 pub enum Propagation {
@@ -91,21 +98,25 @@ impl Registry {
         loop {
             let (current, old) = self.deletable(target, options)?;
             if self.admits(&request) {
-                let shown = target.resource.present(&current)?.into_value();
+                let shown = self.present(target.resource, &current).await?.into_value();
                 self.delete_by_admission(&request, &shown).await?;
             }
-            if let Some(deleted) = self.attempt_delete(target, &current, &old, options, write.dry_run)? {
-                return Ok(deleted);
+            match self.attempt_delete(target, &current, &old, options, write.dry_run)? {
+                None => {}
+                Some(Removal::Gone(last)) => return Ok(Deleted::Gone(last)),
+                Some(Removal::Pending(object)) => {
+                    return self.present(target.resource, &object).await.map(Deleted::Pending);
+                }
             }
         }
     }
 
     /// Deletes an object on the server's own account: nobody is asked.
-    fn delete_own(&self, target: Target<'_>, options: &DeleteOptions) -> Result<Deleted> {
+    fn delete_own(&self, target: Target<'_>, options: &DeleteOptions) -> Result<()> {
         loop {
             let (current, old) = self.deletable(target, options)?;
-            if let Some(deleted) = self.attempt_delete(target, &current, &old, options, false)? {
-                return Ok(deleted);
+            if self.attempt_delete(target, &current, &old, options, false)?.is_some() {
+                return Ok(());
             }
         }
     }
@@ -127,9 +138,9 @@ impl Registry {
         old: &Value,
         options: &DeleteOptions,
         dry_run: bool,
-    ) -> Result<Option<Deleted>> {
+    ) -> Result<Option<Removal>> {
         match self.try_delete(target.resource, current, old, options, dry_run) {
-            Ok(deleted) => deleted.map(Some),
+            Ok(removal) => Ok(Some(removal)),
             Err(WriteError::Missing) => Err(Error::not_found(target.resource.named(), target.name)),
             Err(WriteError::Moved(_) | WriteError::Exists) => Ok(None),
         }
@@ -142,7 +153,7 @@ impl Registry {
         old: &Value,
         options: &DeleteOptions,
         dry_run: bool,
-    ) -> Result<Result<Deleted>, WriteError> {
+    ) -> Result<Removal, WriteError> {
         let grace = strategy::grace_period(resource, old, options.grace_period_seconds);
         let mut new = old.clone();
         set_propagation(&mut new, options);
@@ -157,13 +168,14 @@ impl Registry {
                 self.after_removal(resource, &last);
                 new = decode::stored(&last);
             }
-            return Ok(Ok(Deleted::Gone(new)));
+            return Ok(Removal::Gone(new));
         }
         self.mark(resource, &mut new, grace);
         if new == *old || dry_run {
-            return Ok(resource.present(current).map(Deleted::Pending));
+            return Ok(Removal::Pending(Arc::clone(current)));
         }
-        Ok(self.commit_change(resource, current, new)?.map(Deleted::Pending))
+        let stored = resource.to_storage(new);
+        Ok(Removal::Pending(self.commit_change(resource, current, &stored)?))
     }
 
     /// Writes the end that the object is heading for.

@@ -15,8 +15,8 @@ use crate::{
 
 impl Registry {
     /// The scale of an object.
-    pub fn scale(&self, resource: &Resource, namespace: &str, name: &str) -> Result<Value> {
-        scale::of(resource, &self.get_value(resource, namespace, name)?)
+    pub async fn scale(&self, resource: &Resource, namespace: &str, name: &str) -> Result<Value> {
+        scale::of(resource, &self.get_value(resource, namespace, name).await?)
     }
 
     /// Replaces the scale of an object.

@@ -120,7 +120,9 @@ impl Registry {
         let (object, _) = Self::new_object(target, body, options)?;
         self.check_namespace(target.resource, target.namespace)?;
         let made = self.make(target, object, Ownership::Track, options)?;
-        self.commit_made(target, made, options)
+        let stored = target.resource.to_storage(made.clone());
+        let committed = self.commit_made(target, &made, stored, options.dry_run)?;
+        Ok(committed.map_or(Presented::Converted(made), |object| target.resource.present(&object)))
     }
 
     /// The object of a create: decoded, in its place and clean.
@@ -182,7 +184,17 @@ impl Registry {
             self.unmake(target, &made);
             return Err(refused);
         }
-        self.commit_made(target, made, options)
+        let stored = match self.store_form(target.resource, made.clone()).await {
+            Ok(stored) => stored,
+            Err(error) => {
+                self.unmake(target, &made);
+                return Err(error);
+            }
+        };
+        match self.commit_made(target, &made, stored, options.dry_run)? {
+            Some(object) => self.present(target.resource, &object).await,
+            None => Ok(Presented::Converted(made)),
+        }
     }
 
     /// Gives back what a new object was given and will not need.
@@ -217,35 +229,40 @@ impl Registry {
         Ok(object)
     }
 
-    fn commit_made(&self, target: Target<'_>, object: Value, options: &WriteOptions) -> Result<Presented> {
+    /// Commits an object that was made; nothing comes back from a dry run.
+    fn commit_made(
+        &self,
+        target: Target<'_>,
+        object: &Value,
+        stored: Value,
+        dry_run: bool,
+    ) -> Result<Option<Arc<Object>>> {
         let resource = target.resource;
-        let name = text(&object, "/metadata/name").to_owned();
+        let name = text(object, "/metadata/name").to_owned();
         let key = Key::new(target.namespace, &name);
-        let committed = if options.dry_run {
+        let committed = if dry_run {
             match self.store().get(&resource.table, &key) {
                 Some(_) => Err(Error::already_exists(resource.named(), &name)),
-                None => Ok(Presented::Converted(object.clone())),
+                None => Ok(None),
             }
         } else {
-            self.commit_new(resource, key, &object)
+            self.commit_new(resource, key, &stored).map(Some)
         };
-        if committed.is_err() || options.dry_run {
-            self.unmake(target, &object);
+        if committed.is_err() || dry_run {
+            self.unmake(target, object);
         }
         committed
     }
 
-    fn commit_new(&self, resource: &Resource, key: Key, object: &Value) -> Result<Presented> {
-        let stored = resource.to_storage(object.clone());
-        let draft = Draft::encode(&stored, resource.fields_of(&stored));
+    fn commit_new(&self, resource: &Resource, key: Key, stored: &Value) -> Result<Arc<Object>> {
+        let draft = Draft::encode(stored, resource.fields_of(stored));
         let name = Arc::clone(&key.name);
         let committed = self
             .store()
             .create(&resource.table, key, draft)
             .map_err(|_| Error::already_exists(resource.named(), &name))?;
-        let shown = resource.present(&committed);
         self.after_write(resource, &committed);
-        shown
+        Ok(committed)
     }
 
     /// Replaces an object by a decoded body.
@@ -283,7 +300,7 @@ impl Registry {
         let request = Attributes::of_write(Operation::Update, target, name, options);
         for _ in 0..ATTEMPTS {
             let current = self.get(resource, namespace, name)?;
-            let old = resource.present(&current)?.into_value();
+            let old = self.present_for_change(resource, &current).await?;
             let mut new = change(&old)?;
             check_revision(target, &new, current.revision)?;
             metadata::keep_system_fields(&mut new, &old, resource)?;
@@ -302,7 +319,7 @@ impl Registry {
             }
             self.validate_by_admission(&request, Some(&new), Some(&old)).await?;
             if same {
-                return resource.present(&current);
+                return self.present(resource, &current).await;
             }
             if strategy::is_service(resource) {
                 self.assign_addresses(resource, &mut new)?;
@@ -310,8 +327,9 @@ impl Registry {
             if options.dry_run {
                 return Ok(Presented::Converted(new));
             }
-            match self.commit_change(resource, &current, new) {
-                Ok(shown) => return shown,
+            let stored = self.store_form(resource, new).await?;
+            match self.commit_change(resource, &current, &stored) {
+                Ok(object) => return self.present(resource, &object).await,
                 Err(WriteError::Missing) => return Err(Error::not_found(resource.named(), name)),
                 Err(WriteError::Moved(_) | WriteError::Exists) => {}
             }
@@ -333,25 +351,23 @@ impl Registry {
         Ok(object)
     }
 
-    /// Commits a new version, or the removal that the last finalizer was holding back.
+    /// Commits a new version in its stored form, or the removal that the last finalizer was holding back.
     pub(super) fn commit_change(
         &self,
         resource: &Resource,
         current: &Arc<Object>,
-        new: Value,
-    ) -> Result<Result<Presented>, WriteError> {
-        let stored = resource.to_storage(new);
-        let draft = Draft::encode(&stored, resource.fields_of(&stored));
+        stored: &Value,
+    ) -> Result<Arc<Object>, WriteError> {
+        let draft = Draft::encode(stored, resource.fields_of(stored));
         let store = self.store();
-        if is_deleting(&stored) && strategy::may_vanish(resource, &stored) {
+        if is_deleting(stored) && strategy::may_vanish(resource, stored) {
             let last = store.delete(&resource.table, &current.key, current.revision, draft)?;
             self.after_removal(resource, &last);
-            return Ok(resource.present(&last));
+            return Ok(last);
         }
         let committed = store.update(&resource.table, &current.key, current.revision, draft)?;
-        let shown = resource.present(&committed);
         self.after_write(resource, &committed);
-        Ok(shown)
+        Ok(committed)
     }
 
     /// Records who owns the fields of `new`.

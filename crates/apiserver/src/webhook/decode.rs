@@ -15,7 +15,7 @@ const SHOWN: usize = 2048;
 /// The JSON object in an answer.
 pub(super) fn answer(status: StatusCode, media: &str, body: &[u8]) -> Result<Value, CallError> {
     if !status.is_success() {
-        return Err(CallError(refusal(status, body)));
+        return Err(CallError(refusal(status, media, body)));
     }
     if body.is_empty() {
         return Err(CallError(format!(
@@ -59,14 +59,16 @@ fn unreadable(body: &[u8], error: &serde_json::Error) -> String {
     format!("couldn't get version/kind; json parse error: {why}")
 }
 
-fn refusal(status: StatusCode, body: &[u8]) -> String {
+fn refusal(status: StatusCode, media: &str, body: &[u8]) -> String {
     if let Ok(value) = serde_json::from_slice::<Value>(body)
         && value["kind"] == "Status"
         && let Some(message) = value["message"].as_str().filter(|message| !message.is_empty())
     {
         return message.to_owned();
     }
-    let text: String = String::from_utf8_lossy(body).trim().chars().take(SHOWN).collect();
+    // What does not call itself text is not shown.
+    let shown = if media.is_empty() || media.starts_with("text/") { body } else { b"unknown" };
+    let text: String = String::from_utf8_lossy(shown).trim().chars().take(SHOWN).collect();
     match status.as_u16() {
         400 => "the server rejected our request for an unknown reason".to_owned(),
         401 => "the server has asked for the client to provide credentials".to_owned(),

@@ -4,6 +4,7 @@
 
 mod access;
 mod admission;
+mod conversion;
 mod custom;
 mod deletion;
 mod hook;

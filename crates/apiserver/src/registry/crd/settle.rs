@@ -170,7 +170,7 @@ impl Registry {
                 continue;
             };
             // A definition that was changed in between is tried again by the round that change asked for.
-            let _ = self.commit_change(&resource, &object, last);
+            let _ = self.commit_change(&resource, &object, &last);
         }
     }
 

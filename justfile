@@ -32,18 +32,20 @@ test:
 generated:
     cargo metadata --locked --format-version 1 > /dev/null
     cd xtask/testbed && go mod tidy -diff
+    cd bench/controller-runtime && go mod tidy -diff
 
 # Licences, sources and duplicate versions of all dependencies
 deny:
     cargo deny check bans licenses sources
 
-# A real Kubernetes with a node: smoke test, real-cluster tests (needs root, Go and containerd)
+# A real Kubernetes with a node: smoke test, real-cluster tests (needs root, Go, Node, apt and containerd)
 real:
     #!/usr/bin/env bash
     set -euo pipefail
     trap 'cargo xtask kubernetes down --name real' EXIT
     cargo xtask kubernetes up --name real
     cargo xtask kubernetes smoke --name real
+    cargo xtask kubernetes load-software --name real
     cargo xtask kubernetes test --name real
 
 # A real control plane without a node: the API server's tables must be what it says (needs Go)

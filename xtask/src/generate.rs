@@ -1,8 +1,11 @@
 //! The tables that the API server is made from, recorded from a real one.
 //!
 //! Enters a testbed; leaves `schema/kubernetes.txt` (every type, without its prose), `registry/resources.txt`
-//! (every resource) and `schema/go_types.txt` (field numbers and pointers) in crates/apiserver. With `--check`
+//! (every resource), `schema/go_types.txt` (field numbers and pointers) and `http/table/columns.txt` (what
+//! `kubectl get` prints, from the recording of the fidelity script) in crates/apiserver. With `--check`
 //! nothing is written, and a difference is a failure.
+
+mod columns;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,6 +19,7 @@ use crate::kubernetes::{self, Kubectl};
 
 const TYPES: &str = "crates/apiserver/src/schema/kubernetes.txt";
 const RESOURCES: &str = "crates/apiserver/src/registry/resources.txt";
+const COLUMNS: &str = "crates/apiserver/src/http/table/columns.txt";
 const GO_TYPES: &str = "crates/apiserver/src/schema/go_types.txt";
 
 #[derive(ClapArgs)]
@@ -31,9 +35,13 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<()> {
     let kubectl = kubernetes::client(&args.name)?;
     let mut stale = Vec::new();
-    for (path, content) in
-        [(TYPES, types(&kubectl)?), (RESOURCES, resources(&kubectl)?), (GO_TYPES, go_types()?)]
-    {
+    let columns = columns::table(&fs_err::read_to_string(root().join(columns::RECORDING))?)?;
+    for (path, content) in [
+        (TYPES, types(&kubectl)?),
+        (RESOURCES, resources(&kubectl)?),
+        (GO_TYPES, go_types()?),
+        (COLUMNS, columns),
+    ] {
         let file = root().join(path);
         let current = fs_err::read_to_string(&file).unwrap_or_default();
         if current == content {

@@ -130,6 +130,17 @@ enum Command {
 }
 
 pub(crate) use kubectl::Kubectl;
+/// The kubeconfig of a testbed with nothing but an API server, started if it is not up.
+pub(crate) fn api_server(name: &str) -> Result<PathBuf> {
+    up::up(name, Mode::ApiServer, None)?;
+    let (layout, _) = state::require_ready(name)?;
+    Ok(layout.kubeconfig())
+}
+
+/// A `cargo` that does not see what `cargo run` says about xtask.
+pub(crate) fn cargo() -> std::process::Command {
+    real_tests::cargo()
+}
 
 /// A testbed that holds an API server alone, and is gone when this is dropped.
 pub(crate) struct ApiServer {

@@ -3,6 +3,7 @@
 //! Enters a command line; leaves an exit code. Each chore is a module; this file only parses and reports.
 
 mod bench;
+mod fidelity;
 mod generate;
 mod kubernetes;
 
@@ -23,6 +24,8 @@ enum Chore {
     Kubernetes(kubernetes::Args),
     /// Measure Windlass beside its peers
     Bench(bench::Args),
+    /// What a real API server answers, as the measure of ours
+    Fidelity(fidelity::Args),
     /// Write the tables of the API server from a real one
     Generate(generate::Args),
 }
@@ -31,6 +34,7 @@ fn main() -> ExitCode {
     let outcome = match Args::parse().chore {
         Chore::Kubernetes(args) => kubernetes::run(args),
         Chore::Bench(args) => bench::run(&args).map(|()| ExitCode::SUCCESS),
+        Chore::Fidelity(args) => fidelity::run(&args).map(|()| ExitCode::SUCCESS),
         Chore::Generate(args) => generate::run(&args).map(|()| ExitCode::SUCCESS),
     };
     match outcome {

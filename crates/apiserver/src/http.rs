@@ -239,7 +239,8 @@ impl Call<'_> {
         if place.namespace.is_none() && resource.namespaced && (place.name.is_some() || verb == "create") {
             return Err(Error::no_such_path());
         }
-        self.perform(verb, place, &resource).await
+        let response = self.perform(verb, place, &resource).await?;
+        Ok(answer::with_warnings(response, deprecation(&resource).as_slice()))
     }
 
     async fn perform(&self, verb: &str, place: &Place, resource: &Arc<Resource>) -> Result<Response<Body>> {
@@ -259,6 +260,16 @@ impl Call<'_> {
     fn header(&self, name: header::HeaderName) -> &str {
         self.parts.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
     }
+}
+
+/// What Kubernetes says to whoever uses a kind that it would like to be rid of.
+fn deprecation(resource: &Resource) -> Option<String> {
+    let text = match (&*resource.group, &*resource.plural) {
+        ("", "componentstatuses") => "v1 ComponentStatus is deprecated in v1.19+",
+        ("", "endpoints") => "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
+        _ => return None,
+    };
+    Some(text.to_owned())
 }
 
 fn not_allowed() -> Error {

@@ -11,6 +11,7 @@
 //! delete ────────────> finalizers, grace, propagation ────────────────────┘
 //! ```
 
+pub(crate) mod autoscaler;
 mod bootstrap;
 pub mod catalog;
 mod conversion;
@@ -234,6 +235,9 @@ impl Resource {
         if event::is_modern(self) {
             return Presented::Converted(event::to_modern(decode::stored(object)));
         }
+        if autoscaler::is_old(self) {
+            return Presented::Converted(autoscaler::to_old(decode::stored(object)));
+        }
         Presented::Stored(Arc::clone(object))
     }
 
@@ -241,6 +245,9 @@ impl Resource {
     fn to_storage(&self, object: Value) -> Value {
         if event::is_modern(self) {
             return event::to_core(object);
+        }
+        if autoscaler::is_old(self) {
+            return autoscaler::to_stored(object);
         }
         match self.custom() {
             Some(served) => served.to_storage(object),

@@ -23,7 +23,7 @@ mod node;
 mod normal;
 mod pattern;
 mod prune;
-mod quantity;
+pub(crate) mod quantity;
 mod structural;
 mod validate;
 mod zero;

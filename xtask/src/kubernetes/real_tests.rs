@@ -25,21 +25,13 @@ struct Counts {
 pub(super) fn run(name: Option<&str>, cargo: &[String]) -> Result<()> {
     convention::check(layout::checkout())?;
     let kubeconfig = choose_cluster(name)?;
-    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    let mut command = self::cargo();
     command
-        .current_dir(layout::checkout())
         .args(["test", "--workspace", "--no-fail-fast", "--test=*"])
         .args(cargo)
         .args(["--", "--ignored"])
         .env("KUBECONFIG", kubeconfig)
         .stdout(Stdio::piped());
-    // `cargo run` describes xtask in these; a build script that watches them would take them for its own and run
-    // again, with everything that depends on it.
-    for (variable, _) in
-        std::env::vars_os().filter(|(variable, _)| describes_a_package(&variable.to_string_lossy()))
-    {
-        command.env_remove(variable);
-    }
     let mut child = command.spawn().context("failed to start `cargo test`")?;
     let output = child.stdout.take().context("failed to read from `cargo test`")?;
     let mut counts = Counts::default();
@@ -60,6 +52,20 @@ pub(super) fn run(name: Option<&str>, cargo: &[String]) -> Result<()> {
         bail!("no real-cluster test ran: expected tests with #[ignore = \"{}\"]", convention::REASON);
     }
     Ok(())
+}
+
+/// `cargo` in the checkout, as a person would start it there.
+pub(super) fn cargo() -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.current_dir(layout::checkout());
+    // `cargo run` describes xtask in these; a build script that watches them would take them for its own and run
+    // again, with everything that depends on it.
+    for (variable, _) in
+        std::env::vars_os().filter(|(variable, _)| describes_a_package(&variable.to_string_lossy()))
+    {
+        command.env_remove(variable);
+    }
+    command
 }
 
 fn describes_a_package(variable: &str) -> bool {

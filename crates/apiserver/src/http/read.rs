@@ -127,6 +127,12 @@ fn objects(resource: &Resource, items: Vec<Presented>, metadata: Map<String, Val
                 buffer.put_u8(b'{');
                 append(&mut buffer, &mut chunks, object.untyped());
             }
+            Presented::Converted(mut value) if typed => {
+                if let Some(map) = value.as_object_mut() {
+                    map.retain(|key, _| key != "kind" && key != "apiVersion");
+                }
+                append(&mut buffer, &mut chunks, value.to_string().into());
+            }
             other => append(&mut buffer, &mut chunks, other.into_bytes()),
         }
     }

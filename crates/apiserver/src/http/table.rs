@@ -14,13 +14,20 @@ use super::read::partial;
 use crate::registry::{Resource, crd};
 
 /// A column.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Column {
     name: String,
     kind: String,
     format: String,
+    description: String,
     priority: i32,
 }
+
+/// What the first column says about itself.
+const NAME: &str = "Name must be unique within a namespace. Is required when creating resources, although some resources \
+    may allow a client to request the generation of an appropriate name automatically. Name is primarily intended for \
+    creation idempotence and configuration definition. Cannot be updated. More info: \
+    https://kubernetes.io/docs/concepts/overview/working-with-objects/names#names";
 
 /// What a row holds besides its cells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,28 +57,61 @@ pub(super) fn table(
             (printer.columns(), objects.iter().map(|object| printer.row(object, now)).collect())
         }
     };
+    // The printer of kinds that show nothing of their own writes no list where there are no rows.
+    let bare = resource.custom().is_none() && columns.iter().any(|column| column.name == "Created At");
     let rows: Vec<Value> = objects
         .iter()
         .zip(rows)
-        .map(|(object, cells)| match include {
-            RowObject::Nothing => json!({"cells": cells, "object": null}),
-            RowObject::Metadata => json!({"cells": cells, "object": partial(object.clone())}),
-            RowObject::Whole => json!({"cells": cells, "object": object}),
+        .map(|(object, cells)| {
+            let shown = match include {
+                RowObject::Nothing => Value::Null,
+                RowObject::Metadata => without_legacy(partial(object.clone())),
+                RowObject::Whole => object.clone(),
+            };
+            let mut row = json!({"cells": cells, "object": shown});
+            let printer =
+                resource.custom().is_none().then(|| builtin::printer(&resource.group, &resource.plural));
+            if let Some(conditions) = printer.and_then(|printer| printer.conditions(object)) {
+                row["conditions"] = conditions;
+            }
+            row
         })
         .collect();
     json!({
         "kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": metadata,
-        "columnDefinitions": columns.iter().map(Column::to_json).collect::<Vec<_>>(), "rows": rows,
+        "columnDefinitions": columns.iter().map(Column::to_json).collect::<Vec<_>>(),
+        "rows": if bare && rows.is_empty() { Value::Null } else { Value::Array(rows) },
     })
+}
+
+/// Metadata without the annotations that carry fields of other versions: rows show the object before it is
+/// made into one.
+fn without_legacy(mut object: Value) -> Value {
+    const LEGACY: [&str; 2] =
+        ["deprecated.daemonset.template.generation", "autoscaling.alpha.kubernetes.io/"];
+    let Some(metadata) = object["metadata"].as_object_mut() else { return object };
+    if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) {
+        annotations.retain(|key, _| !LEGACY.iter().any(|legacy| key.starts_with(legacy)));
+        if annotations.is_empty() {
+            metadata.remove("annotations");
+        }
+    }
+    object
 }
 
 impl Column {
     fn name_column() -> Self {
-        Self { name: "Name".into(), kind: "string".into(), format: "name".into(), priority: 0 }
+        Self {
+            name: "Name".into(),
+            kind: "string".into(),
+            format: "name".into(),
+            description: NAME.into(),
+            priority: 0,
+        }
     }
 
     fn to_json(&self) -> Value {
-        json!({"name": self.name, "type": self.kind, "format": self.format, "description": "",
+        json!({"name": self.name, "type": self.kind, "format": self.format, "description": self.description,
             "priority": self.priority})
     }
 }
@@ -81,6 +121,7 @@ fn custom_columns(served: &crd::Served) -> Vec<Column> {
         name: column.name.clone(),
         kind: column.kind.clone(),
         format: column.format.clone(),
+        description: column.description.clone(),
         priority: column.priority,
     });
     std::iter::once(Column::name_column()).chain(own).collect()

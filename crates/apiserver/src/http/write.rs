@@ -185,11 +185,15 @@ impl Call<'_> {
 
     pub(super) async fn delete(&self, place: &Place, resource: &Arc<Resource>) -> Result<Response<Body>> {
         let (options, write) = self.delete_options()?;
-        match self.registry.delete(Self::target(place, resource), &options, &write).await? {
-            Deleted::Pending(object) => self.one(resource, negotiate(self.header(header::ACCEPT))?, object),
-            Deleted::Gone(last) if returns_object(resource) => Ok(answer::json(&last)),
-            Deleted::Gone(last) => Ok(answer::json(&deleted_status(resource, &last))),
-        }
+        let response = match self.registry.delete(Self::target(place, resource), &options, &write).await? {
+            Deleted::Pending(object) => {
+                self.one(resource, negotiate(self.header(header::ACCEPT))?, object)?
+            }
+            Deleted::Gone(last) if returns_object(resource) => answer::json(&last),
+            Deleted::Gone(last) => answer::json(&deleted_status(resource, &last)),
+        };
+        let warning = delete_warning(resource, &options);
+        Ok(answer::with_warnings(response, warning.as_slice()))
     }
 
     pub(super) async fn delete_collection(
@@ -210,16 +214,32 @@ impl Call<'_> {
 
 /// Pods and a few others answer a deletion with their last state, everything else with a `Status`.
 fn returns_object(resource: &Resource) -> bool {
-    let kinds = [
-        "pods",
-        "services",
-        "persistentvolumes",
-        "persistentvolumeclaims",
-        "serviceaccounts",
-        "podtemplates",
-        "resourcequotas",
-    ];
-    resource.group.is_empty() && kinds.contains(&&*resource.plural)
+    match (&*resource.group, &*resource.plural) {
+        ("", plural) => [
+            "pods",
+            "services",
+            "persistentvolumes",
+            "persistentvolumeclaims",
+            "serviceaccounts",
+            "podtemplates",
+            "resourcequotas",
+        ]
+        .contains(&plural),
+        ("storage.k8s.io", plural) => plural != "csistoragecapacities",
+        ("resource.k8s.io", plural) => plural != "devicetaintrules",
+        _ => false,
+    }
+}
+
+/// What a client that deletes should know.
+fn delete_warning(resource: &Resource, options: &DeleteOptions) -> Option<String> {
+    let unsaid = options.propagation_policy.is_none() && options.orphan_dependents.is_none();
+    let jobs = &*resource.group == "batch" && &*resource.plural == "jobs";
+    (unsaid && jobs).then(|| {
+        "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them \
+         or set propagationPolicy=Orphan to suppress this warning"
+            .to_owned()
+    })
 }
 
 fn deleted_status(resource: &Resource, last: &Value) -> Value {

@@ -156,7 +156,7 @@ impl Registry {
     ) -> Result<Removal, WriteError> {
         let grace = strategy::grace_period(resource, old, options.grace_period_seconds);
         let mut new = old.clone();
-        set_propagation(&mut new, options);
+        set_propagation(&mut new, options, strategy::orphans_by_default(resource));
         if super::crd::is_definitions(resource) && !is_deleting(old) {
             super::crd::begin_deletion(&mut new, &self.environment().now_text());
         }
@@ -262,11 +262,12 @@ fn check_preconditions(
 }
 
 /// Adds or removes the finalizers by which the garbage collector learns what to do with dependents.
-fn set_propagation(object: &mut Value, options: &DeleteOptions) {
+fn set_propagation(object: &mut Value, options: &DeleteOptions, orphans_by_default: bool) {
     let wanted = match (options.propagation_policy, options.orphan_dependents) {
         (Some(Propagation::Orphan), _) | (None, Some(true)) => Some(ORPHAN),
         (Some(Propagation::Foreground), _) => Some(FOREGROUND),
         (Some(Propagation::Background), _) | (None, Some(false)) => None,
+        (None, None) if orphans_by_default && !has_finalizers(object) => Some(ORPHAN),
         // Nobody said anything: what the object already waits for stays.
         (None, None) => return,
     };

@@ -315,7 +315,7 @@ pub(crate) fn qualified_name_error(name: &str) -> Option<String> {
     })
 }
 
-fn label_value_error(value: &str) -> Option<String> {
+pub(super) fn label_value_error(value: &str) -> Option<String> {
     if value.len() > 63 {
         return Some(too_long(63));
     }

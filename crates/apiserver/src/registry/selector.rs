@@ -208,8 +208,22 @@ fn field_place(resource: &Resource, field: &str) -> Result<FieldPlace> {
             .iter()
             .position(|known| known == field)
             .map(FieldPlace::Own)
-            .ok_or_else(|| Error::bad_request(format!("field label not supported: {field}"))),
+            .ok_or_else(|| unsupported_field(resource, field)),
     }
+}
+
+/// Kinds that have selectable fields of their own say it in their own words, all others in common ones.
+fn unsupported_field(resource: &Resource, field: &str) -> Error {
+    let own = resource.custom().is_some() || !resource.selectable_fields().is_empty();
+    Error::bad_request(match (&*resource.group, &*resource.plural) {
+        ("batch", "jobs") => format!("field label \"{field}\" not supported for Job"),
+        _ if own => format!("field label not supported: {field}"),
+        _ => {
+            format!(
+                "\"{field}\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\""
+            )
+        }
+    })
 }
 
 #[cfg(test)]

@@ -2,8 +2,12 @@
 //!
 //! Everything here is pure: an object and its old version in, a changed object or causes out.
 
+mod check;
+mod network;
 mod pod;
+mod policy;
 mod service;
+mod storage;
 mod workload;
 
 use std::{collections::BTreeMap, sync::LazyLock};
@@ -22,8 +26,9 @@ use crate::{
 };
 
 /// Built-in resources whose objects count the changes of their spec.
-const WITH_GENERATION: [(&str, &str); 20] = [
+const WITH_GENERATION: [(&str, &str); 24] = [
     ("", "pods"),
+    ("", "podtemplates"),
     ("", "replicationcontrollers"),
     ("admissionregistration.k8s.io", "mutatingadmissionpolicies"),
     ("admissionregistration.k8s.io", "mutatingwebhookconfigurations"),
@@ -35,14 +40,17 @@ const WITH_GENERATION: [(&str, &str); 20] = [
     ("apps", "deployments"),
     ("apps", "replicasets"),
     ("apps", "statefulsets"),
+    ("autoscaling", "horizontalpodautoscalers"),
     ("batch", "cronjobs"),
     ("batch", "jobs"),
     ("discovery.k8s.io", "endpointslices"),
     ("flowcontrol.apiserver.k8s.io", "flowschemas"),
     ("flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations"),
+    ("networking.k8s.io", "ingressclasses"),
     ("networking.k8s.io", "ingresses"),
     ("networking.k8s.io", "networkpolicies"),
     ("policy", "poddisruptionbudgets"),
+    ("scheduling.k8s.io", "priorityclasses"),
 ];
 
 /// Whether the resource is the built-in one of this group and name.
@@ -71,6 +79,10 @@ pub(super) fn prepare_create(resource: &Resource, object: &mut Value, environmen
         map.remove("status");
     }
     apply_defaults(resource, object, environment);
+    if resource.custom().is_none() {
+        workload::complete_new(resource, object);
+        storage::complete_new(resource, object, environment);
+    }
 }
 
 /// Makes a decoded body into a new version of `old`.
@@ -82,7 +94,12 @@ pub(super) fn prepare_update(
     environment: &Environment,
 ) {
     match subresource {
-        "status" => keep_all_but_status(resource, new, old),
+        "status" => {
+            keep_all_but_status(resource, new, old);
+            if resource.custom().is_none() {
+                apply_defaults(resource, new, environment);
+            }
+        }
         "finalize" => keep_all_but_finalizers(new, old),
         "binding" => {}
         _ => {
@@ -91,6 +108,9 @@ pub(super) fn prepare_update(
             }
             service::keep_addresses(resource, new, old);
             apply_defaults(resource, new, environment);
+            if resource.custom().is_none() {
+                workload::complete_changed(resource, new, old);
+            }
         }
     }
     count_generation(resource, new, old);
@@ -158,6 +178,11 @@ pub(super) fn apply_defaults(resource: &Resource, object: &mut Value, environmen
         ("", "pods") => pod::default_pod(object, environment),
         ("", "services") => service::defaults(object),
         ("", "namespaces") => default_namespace(object),
+        ("", "persistentvolumes" | "persistentvolumeclaims") | ("storage.k8s.io", _) => {
+            storage::defaults(resource, object);
+        }
+        ("networking.k8s.io" | "discovery.k8s.io", _) => network::defaults(resource, object),
+        ("autoscaling" | "policy", _) => policy::defaults(resource, object),
         ("apps" | "batch" | "", _) => workload::defaults(resource, object),
         ("apiextensions.k8s.io", "customresourcedefinitions") => crd::defaults(object),
         (configuration::GROUP, plural) => configuration::defaults(plural, object),
@@ -192,19 +217,44 @@ fn default(object: &mut Value, field: &str, value: impl FnOnce() -> Value) {
 }
 
 /// What is wrong with the object, if anything.
-pub(super) fn validate(resource: &Resource, new: &Value, old: Option<&Value>) -> Vec<Cause> {
+pub(super) fn validate(
+    resource: &Resource,
+    subresource: &str,
+    new: &Value,
+    old: Option<&Value>,
+) -> Vec<Cause> {
     let mut causes = metadata::validate(new, name_rule(resource));
     if resource.custom().is_some() {
         causes.extend(resource.schema().validate(new, old).into_iter().map(Cause::from));
         return causes;
     }
-    match (&*resource.group, &*resource.plural) {
-        ("", "pods") => causes.extend(pod::validate(new, old)),
-        ("", "services") => causes.extend(service::validate(new, old)),
-        ("apps", _) => causes.extend(workload::validate(resource, new, old)),
-        ("apiextensions.k8s.io", "customresourcedefinitions") => causes.extend(crd::validate(new, old)),
-        (configuration::GROUP, plural) => causes.extend(configuration::validate(plural, new, old)),
-        _ => {}
+    if subresource == "status" {
+        causes.extend(workload::validate::status(resource, new));
+        return causes;
+    }
+    causes.extend(match (&*resource.group, &*resource.plural) {
+        ("", "pods") if subresource.is_empty() => validate_pod(new, old),
+        ("", "services") => service::validate(new, old),
+        ("", "persistentvolumes" | "persistentvolumeclaims") | ("storage.k8s.io", _) => {
+            storage::validate(resource, new, old)
+        }
+        ("networking.k8s.io" | "discovery.k8s.io", _) => network::validate(resource, new, old),
+        ("autoscaling" | "policy", _) => policy::validate(resource, new),
+        ("apps" | "batch", _) | ("", "replicationcontrollers" | "podtemplates") => {
+            workload::validate::workload(resource, new, old)
+        }
+        ("apiextensions.k8s.io", "customresourcedefinitions") => crd::validate(new, old),
+        (configuration::GROUP, plural) => configuration::validate(plural, new, old),
+        _ => Vec::new(),
+    });
+    causes
+}
+
+fn validate_pod(new: &Value, old: Option<&Value>) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    pod::validate::spec(&mut causes, &new["spec"], "spec");
+    if let Some(old) = old {
+        pod::update::update(&mut causes, new, old);
     }
     causes
 }
@@ -239,6 +289,11 @@ pub(super) fn begin_deletion(resource: &Resource, object: &mut Value) {
     if is(resource, "", "namespaces") {
         object["status"] = json!({"phase": "Terminating"});
     }
+}
+
+/// Whether dependents stay when nobody says what becomes of them, as the first versions of these kinds did it.
+pub(super) fn orphans_by_default(resource: &Resource) -> bool {
+    is(resource, "batch", "jobs") || is(resource, "", "replicationcontrollers")
 }
 
 /// Some objects the cluster cannot do without.

@@ -216,7 +216,7 @@ impl Registry {
         metadata::stamp(&mut object, target.namespace, self.environment());
         strategy::prepare_create(resource, &mut object, self.environment());
         let name = text(&object, "/metadata/name").to_owned();
-        let causes = strategy::validate(resource, &object, None);
+        let causes = strategy::validate(resource, "", &object, None);
         if !causes.is_empty() {
             return Err(Error::invalid(resource.named_kind(), &name, causes));
         }
@@ -515,7 +515,7 @@ fn check_revision(target: Target<'_>, new: &Value, current: u64) -> Result<()> {
 
 fn check_update(target: Target<'_>, new: &Value, old: &Value) -> Result<()> {
     let resource = target.resource;
-    let mut causes = strategy::validate(resource, new, Some(old));
+    let mut causes = strategy::validate(resource, target.subresource, new, Some(old));
     if is_deleting(old) {
         causes.extend(new_finalizers(new, old));
     }

@@ -91,6 +91,20 @@ pub(crate) fn pointer_fields(name: &str) -> Vec<String> {
     names
 }
 
+/// The JSON names of the times that Go holds by value: it writes `null` for one that was never set.
+pub(crate) fn value_times(name: &str) -> Vec<String> {
+    // Metadata says of its times that zero is to be left out.
+    if name.starts_with("io.k8s.apimachinery.") && !name.ends_with(".Condition") {
+        return Vec::new();
+    }
+    let time = |kind: &Kind| matches!(kind, Kind::Message(inner) if inner.ends_with(".meta.v1.Time") || inner.ends_with(".meta.v1.MicroTime"));
+    let fields = fields_of(name).into_iter();
+    fields
+        .filter(|field| !field.pointer && field.repeat == Repeat::One && time(&field.kind))
+        .map(|field| field.json)
+        .collect()
+}
+
 /// `replicas=1:po:i`
 fn parse(text: &'static str) -> Option<Field> {
     let (json, rest) = text.split_once('=')?;

@@ -146,6 +146,7 @@ impl<'a> Loader<'a> {
         node.name = Some(name.to_owned());
         name_special(&mut node, name);
         self.mark_pointers(&node, name);
+        node.times = super::go_types::value_times(name);
         self.nodes[id as usize] = node;
         Ok(id)
     }

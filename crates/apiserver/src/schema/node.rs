@@ -214,6 +214,8 @@ pub(crate) struct Node {
     pub(crate) rules: Vec<Rule>,
     /// Whether Go holds this scalar by pointer, so that its zero value is told from its absence.
     pub(crate) pointer: bool,
+    /// Fields that Go writes as `null` when they were never set.
+    pub(crate) times: Vec<String>,
     /// What a CRD's author says about `metadata`, which the server's own type replaces.
     pub(crate) metadata_rules: Option<NodeId>,
     pub(crate) shape: Shape,

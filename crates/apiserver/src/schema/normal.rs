@@ -63,6 +63,9 @@ fn struct_or_map(types: &Types, node: &Node, object: &mut Map<String, Value>) {
             value(types, *child, at);
         }
     }
+    for time in &node.times {
+        object.entry(time.as_str()).or_insert(Value::Null);
+    }
 }
 
 /// Whether `omitempty` drops the field: an empty list or map, or the zero value of a scalar that

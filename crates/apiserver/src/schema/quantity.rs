@@ -28,6 +28,13 @@ pub(crate) fn canonical(text: &str) -> Option<String> {
     Some(print(amount, format))
 }
 
+/// The amount in billionths, or `None` when `text` is no quantity.
+pub(crate) fn parse(text: &str) -> Option<i128> {
+    let (number, suffix) = split(text)?;
+    let (_, base, exponent) = suffix_of(suffix)?;
+    amount_of(number, base, exponent)
+}
+
 fn split(text: &str) -> Option<(&str, &str)> {
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
     let sign = text.len() - unsigned.len();

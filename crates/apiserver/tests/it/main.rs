@@ -7,6 +7,7 @@ mod admission;
 mod conversion;
 mod custom;
 mod deletion;
+mod fidelity;
 mod hook;
 mod lists;
 mod server;

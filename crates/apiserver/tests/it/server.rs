@@ -76,7 +76,7 @@ impl Server {
         Self(self.0.clone(), identity)
     }
 
-    async fn request(&self, request: Request<Full<Bytes>>) -> http::Response<Body> {
+    pub(crate) async fn request(&self, request: Request<Full<Bytes>>) -> http::Response<Body> {
         let mut request = request;
         request.extensions_mut().insert(self.1.clone());
         self.0.answer(request).await

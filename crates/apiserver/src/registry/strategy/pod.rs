@@ -1,9 +1,13 @@
-//! Pods and the Pod specs inside templates.
+//! Pods and the Pod specs inside templates: what they start with, and how they end.
+
+mod container;
+pub(super) mod update;
+pub(super) mod validate;
 
 use serde_json::{Value, json};
 
 use super::{default, text};
-use crate::{environment::Environment, error::Cause};
+use crate::environment::Environment;
 
 /// Defaults of a Pod of its own: those of its spec, and what admission adds to every Pod.
 pub(super) fn default_pod(pod: &mut Value, _environment: &Environment) {
@@ -180,75 +184,4 @@ pub(super) fn grace_period(pod: &Value, asked: Option<i64>) -> i64 {
     let runs = !text(pod, "/spec/nodeName").is_empty()
         && !matches!(text(pod, "/status/phase"), "Succeeded" | "Failed");
     if runs { asked.unwrap_or(own).max(0) } else { 0 }
-}
-
-/// What is wrong with a Pod.
-pub(super) fn validate(new: &Value, old: Option<&Value>) -> Vec<Cause> {
-    match old {
-        None => validate_spec(&new["spec"], "spec"),
-        Some(old) => immutable(new, old),
-    }
-}
-
-/// What is wrong with a Pod spec at `path`.
-pub(super) fn validate_spec(spec: &Value, path: &str) -> Vec<Cause> {
-    let mut causes = Vec::new();
-    let containers = spec["containers"].as_array().map_or(&[][..], Vec::as_slice);
-    if containers.is_empty() {
-        causes.push(Cause::required(format!("{path}.containers"), ""));
-    }
-    let mut names: Vec<&str> = Vec::new();
-    for (index, container) in containers.iter().enumerate() {
-        let place = format!("{path}.containers[{index}]");
-        let name = text(container, "/name");
-        if name.is_empty() {
-            causes.push(Cause::required(format!("{place}.name"), ""));
-        } else if names.contains(&name) {
-            causes.push(Cause {
-                reason: "FieldValueDuplicate".into(),
-                message: format!("Duplicate value: \"{name}\""),
-                field: format!("{place}.name"),
-            });
-        }
-        names.push(name);
-        if text(container, "/image").is_empty() {
-            causes.push(Cause::required(format!("{place}.image"), ""));
-        }
-    }
-    let policy = text(spec, "/restartPolicy");
-    if !["Always", "OnFailure", "Never"].contains(&policy) {
-        let field = format!("{path}.restartPolicy");
-        causes.push(Cause::not_supported(field, policy, &["Always", "OnFailure", "Never"]));
-    }
-    causes
-}
-
-/// A running Pod can change its images, its deadline and its tolerations, and not much else.
-fn immutable(new: &Value, old: &Value) -> Vec<Cause> {
-    let fixed = |pod: &Value| {
-        let mut spec = pod["spec"].clone();
-        for list in ["containers", "initContainers"] {
-            for container in each(&mut spec, list) {
-                if let Some(map) = container.as_object_mut() {
-                    map.remove("image");
-                    map.remove("imagePullPolicy");
-                }
-            }
-        }
-        if let Some(map) = spec.as_object_mut() {
-            for field in ["activeDeadlineSeconds", "terminationGracePeriodSeconds", "tolerations", "nodeName"]
-            {
-                map.remove(field);
-            }
-        }
-        spec
-    };
-    if fixed(new) == fixed(old) {
-        return Vec::new();
-    }
-    let why = "pod updates may not change fields other than `spec.containers[*].image`,\
-               `spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to \
-               existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was \
-               previously negative)";
-    vec![Cause::forbidden("spec", why)]
 }

@@ -1,0 +1,80 @@
+//! What a Pod that exists may still change.
+
+use serde_json::{Value, json};
+
+use crate::{
+    error::Cause,
+    registry::strategy::check::{Causes, list},
+};
+
+const UPDATABLE: &str = "`spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,\
+    `spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be \
+    set to 1 if it was previously negative)";
+
+/// A running Pod can change its images, its deadline and its tolerations, and not much else.
+pub(in crate::registry::strategy) fn update(causes: &mut Causes, new: &Value, old: &Value) {
+    for field in ["containers", "initContainers"] {
+        let (now, before) = (list(&new["spec"], field), list(&old["spec"], field));
+        if now.len() != before.len() {
+            let why = "pod updates may not add or remove containers";
+            causes.push(Cause::forbidden(format!("spec.{field}"), why));
+            return;
+        }
+    }
+    deadline(causes, &new["spec"], &old["spec"]);
+    let (now, before) = (list(&new["spec"], "tolerations"), list(&old["spec"], "tolerations"));
+    if before.iter().any(|one| !now.contains(one)) {
+        let why = "existing toleration can not be modified except its tolerationSeconds";
+        causes.push(Cause::forbidden("spec.tolerations", why));
+    }
+    if fixed(new, old) != fixed(old, old) {
+        let why = format!("pod updates may not change fields other than {UPDATABLE}");
+        causes.push(Cause::forbidden("spec", &why));
+    }
+}
+
+/// A deadline can be set once and then only come nearer.
+fn deadline(causes: &mut Causes, new: &Value, old: &Value) {
+    let field = "activeDeadlineSeconds";
+    match (new.get(field).and_then(Value::as_i64), old.get(field).and_then(Value::as_i64)) {
+        (Some(now), Some(before)) if now > before => {
+            let why = "must be less than or equal to previous value";
+            causes.push(Cause::invalid("spec.activeDeadlineSeconds", &json!(now), why));
+        }
+        (None, Some(_)) => {
+            let why = "must not update from a positive integer to nil value";
+            causes.push(Cause::invalid("spec.activeDeadlineSeconds", &Value::Null, why));
+        }
+        _ => {}
+    }
+}
+
+/// The spec without what may change.
+fn fixed(pod: &Value, old: &Value) -> Value {
+    let mut spec = pod["spec"].clone();
+    for field in ["containers", "initContainers"] {
+        for container in spec.get_mut(field).and_then(Value::as_array_mut).into_iter().flatten() {
+            if let Some(map) = container.as_object_mut() {
+                map.remove("image");
+            }
+        }
+    }
+    let gated = !list(&old["spec"], "schedulingGates").is_empty();
+    let grace = old.pointer("/spec/terminationGracePeriodSeconds").and_then(Value::as_i64);
+    if let Some(map) = spec.as_object_mut() {
+        for field in ["activeDeadlineSeconds", "tolerations", "schedulingGates"] {
+            map.remove(field);
+        }
+        if gated {
+            map.remove("nodeSelector");
+        }
+        if grace.is_some_and(|grace| grace < 0) {
+            map.remove("terminationGracePeriodSeconds");
+        }
+        // Who binds a Pod writes its node through the whole object where it may not use the subresource.
+        if old["spec"].get("nodeName").is_none() {
+            map.remove("nodeName");
+        }
+    }
+    spec
+}

@@ -57,7 +57,10 @@ async fn kubectl_gets_its_columns() {
 async fn an_unknown_field_selector_is_a_bad_request() {
     let server = Server::new();
     let answer = server.get(&format!("{CONFIG_MAPS}?fieldSelector=spec.x%3Dy")).await;
-    assert_eq!(answer.failed(400, "BadRequest"), "field label not supported: spec.x");
+    assert_eq!(
+        answer.failed(400, "BadRequest"),
+        "\"spec.x\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\""
+    );
 }
 
 #[tokio::test]

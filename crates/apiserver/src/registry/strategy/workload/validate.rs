@@ -348,7 +348,7 @@ fn daemon_strategy(causes: &mut Causes, strategy: &Value) {
             }
         }
         _ => {
-            causes.push(unknown_strategy("spec.updateStrategy", strategy, "\"RollingUpdate\", \"OnDelete\""))
+            causes.push(unknown_strategy("spec.updateStrategy", strategy, "\"RollingUpdate\", \"OnDelete\""));
         }
     }
 }

@@ -41,7 +41,10 @@ impl Server {
 
     pub(super) async fn real(kubeconfig: &Path) -> Self {
         let config = kube::config::Kubeconfig::read_from(kubeconfig).unwrap();
-        let config = kube::Config::from_custom_kubeconfig(config, &Default::default()).await.unwrap();
+        let config =
+            kube::Config::from_custom_kubeconfig(config, &kube::config::KubeConfigOptions::default())
+                .await
+                .unwrap();
         Self::Real(Box::new(kube::Client::try_from(config).unwrap()))
     }
 

@@ -82,7 +82,8 @@ const ALL: [Software; 5] = [
     Software {
         name: "memcached",
         repository: "memcached",
-        tags: &["1.6", "1.6.18", "1", "latest"],
+        // The last one is a version to roll to; the content is the same.
+        tags: &["1.6", "1.6.18", "1", "latest", "1.6.38"],
         packages: &["memcached"],
         npm: None,
         files: |layer| layer,

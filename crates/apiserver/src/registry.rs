@@ -31,7 +31,7 @@ mod strategy;
 mod subresource;
 mod write;
 
-use std::sync::{Arc, Mutex, PoisonError, RwLock, atomic::AtomicBool};
+use std::sync::{Arc, Mutex, atomic::AtomicBool};
 
 use serde_json::Value;
 
@@ -62,7 +62,7 @@ use crate::{
 #[derive(Debug)]
 pub struct Registry {
     store: Arc<Store>,
-    catalog: RwLock<Arc<Catalog>>,
+    catalog: tokio::sync::watch::Sender<Arc<Catalog>>,
     environment: Environment,
     addresses: Mutex<service::Addresses>,
     authorizer: Authorizer,
@@ -85,7 +85,7 @@ impl Registry {
         let resolver: Arc<Routes> = Arc::clone(&routes);
         let registry = Self {
             store,
-            catalog: RwLock::new(Arc::new(Catalog::built_in())),
+            catalog: tokio::sync::watch::Sender::new(Arc::new(Catalog::built_in())),
             environment,
             addresses: Mutex::default(),
             authorizer: Authorizer::default(),
@@ -141,7 +141,12 @@ impl Registry {
 
     /// What is served right now.
     pub fn catalog(&self) -> Arc<Catalog> {
-        Arc::clone(&self.catalog.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.catalog.borrow())
+    }
+
+    /// What is served from now on.
+    pub(crate) fn catalog_changes(&self) -> tokio::sync::watch::Receiver<Arc<Catalog>> {
+        self.catalog.subscribe()
     }
 
     /// The store behind the registry.

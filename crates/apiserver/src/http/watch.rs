@@ -22,7 +22,8 @@ use crate::{
     environment::Environment,
     error::{Cause, Error, Named, Result},
     registry::{
-        ListOptions, Match, Presented, Registry, Resource, WatchOptions, WatchStart, parse_revision, too_old,
+        Catalog, ListOptions, Match, Presented, Registry, Resource, WatchOptions, WatchStart, parse_revision,
+        too_old,
     },
     store::{Change, Event, Object, Seen, Watch, frame},
 };
@@ -64,6 +65,7 @@ impl Call<'_> {
             row_object: self.row_object()?,
             environment: environment.clone(),
             resource: Arc::clone(resource),
+            catalog: self.registry.catalog_changes(),
             queue: VecDeque::new(),
             ended: false,
         };
@@ -110,8 +112,17 @@ struct Lines {
     row_object: RowObject,
     environment: Environment,
     resource: Arc<Resource>,
+    catalog: tokio::sync::watch::Receiver<Arc<Catalog>>,
     queue: VecDeque<Bytes>,
     ended: bool,
+}
+
+/// Resolves when the resource is not served any more, because its definition was removed or has changed.
+async fn withdrawn(catalog: &mut tokio::sync::watch::Receiver<Arc<Catalog>>, resource: &Resource) {
+    let served =
+        |catalog: &Arc<Catalog>| catalog.find(&resource.group, &resource.version, &resource.plural).is_some();
+    // A registry that is gone serves nothing either.
+    let _ = catalog.wait_for(|catalog| !served(catalog)).await;
 }
 
 impl Lines {
@@ -152,6 +163,7 @@ impl Lines {
                 tokio::select! {
                     biased;
                     changes = lines.watch.next() => lines.take(changes).await,
+                    () = withdrawn(&mut lines.catalog, &lines.resource) => return None,
                     () = tokio::time::sleep_until(deadline) => return None,
                     _ = ticks.tick(), if bookmarks => {
                         let line = lines.bookmark(lines.watch.position(), false);

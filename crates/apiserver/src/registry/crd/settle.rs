@@ -74,7 +74,7 @@ impl Registry {
         }
         let generation = self.catalog().generation + 1;
         let catalog = Arc::new(Catalog::with_custom(custom, generation));
-        *self.catalog.write().unwrap_or_else(PoisonError::into_inner) = catalog;
+        self.catalog.send_replace(catalog);
     }
 
     /// Accepts the names of new definitions, oldest first, and establishes them.

@@ -6,6 +6,7 @@
 use std::{any::Any, collections::BTreeMap, fmt, future::Future, pin::Pin, sync::Arc};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use kube::core::DynamicObject;
 use serde_json::Value;
 
 use crate::{
@@ -20,10 +21,10 @@ mod held;
 mod intent;
 mod quantity;
 
-pub(crate) use child::{OwnedKind, TypedOwnedKind};
+pub(crate) use child::{OwnedKind, OwnedStore};
 pub(crate) use fields::FieldSet;
 
-type AnyObject = Arc<dyn Any + Send + Sync>;
+type Erased = Arc<dyn Any + Send + Sync>;
 type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// A set of objects of any kinds that one owner wants to exist.
@@ -78,7 +79,13 @@ impl Children {
 
     /// Adds a child in place.
     pub fn push<K: Object>(&mut self, child: K) {
-        self.children.push(Box::new(child::Child::new(child)));
+        self.children.push(Box::new(child::Child::new(Kind::of::<K>(), child)));
+    }
+
+    /// Adds a child of a kind that is known only when the program runs.
+    pub fn with_dynamic(mut self, kind: &Kind, child: DynamicObject) -> Self {
+        self.children.push(Box::new(child::Child::new(kind.clone(), child)));
+        self
     }
 
     /// Leaves children that are no longer wanted alone. Without this call they are deleted.
@@ -106,7 +113,7 @@ impl Children {
 /// The children as the API server has them after an apply.
 #[derive(Clone, Default)]
 pub struct Applied {
-    objects: BTreeMap<(Kind, ObjectKey), AnyObject>,
+    objects: BTreeMap<(Kind, ObjectKey), Erased>,
     written: usize,
     pruned: usize,
 }
@@ -139,6 +146,14 @@ impl Applied {
             .filter(|((of, _), _)| *of == kind)
             .filter_map(|(_, object)| object.clone().downcast().ok())
             .collect()
+    }
+
+    /// The live child of a kind that is known only when the program runs.
+    pub fn get_dynamic(&self, kind: &Kind, name: &str) -> Option<Arc<DynamicObject>> {
+        self.objects
+            .iter()
+            .find(|((of, key), _)| of == kind && key.name() == name)
+            .and_then(|(_, object)| object.clone().downcast().ok())
     }
 
     /// How many children needed a request.
@@ -179,7 +194,7 @@ trait AnyChild: Send + Sync {
     /// The key that the child will have under this owner.
     fn key_under(&self, owner: &Owner) -> Result<ObjectKey>;
     /// Makes the child real. Returns it, and whether that took a request.
-    fn apply<'a>(&'a self, shared: &'a Shared, owner: &'a Owner) -> BoxFuture<'a, Result<(AnyObject, bool)>>;
+    fn apply<'a>(&'a self, shared: &'a Shared, owner: &'a Owner) -> BoxFuture<'a, Result<(Erased, bool)>>;
 }
 
 /// Applies the children in order, then deletes those of the owned kinds that are no longer wanted.
@@ -200,7 +215,7 @@ pub(crate) async fn apply(shared: &Shared, owner: &Owner, children: Children) ->
         applied.objects.insert(id.clone(), object);
     }
     if !children.keep {
-        for kind in &shared.owned {
+        for kind in shared.owned.all() {
             applied.pruned += kind.prune(shared, owner, &wanted).await?;
         }
     }

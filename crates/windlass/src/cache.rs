@@ -1,42 +1,60 @@
 //! The shared cache: one watch per kind and scope for all controllers of an operator.
 //!
 //! [`Caches`] hands out one [`Store`] per kind and [`Scope`]; its watch task feeds it, own writes are entered by
-//! [`Store::written`], and every change reaches the subscribers, which put keys into queues.
+//! [`Store::written`], and every change reaches the subscribers, which put keys into queues. Stores come and go
+//! while the operator runs: a store lives as long as somebody uses it.
 
-use std::{
-    any::{Any, TypeId},
-    collections::BTreeMap,
-    fmt,
-    future::Future,
-    pin::Pin,
-    sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
+use std::sync::{
+    Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
+    atomic::{AtomicU64, Ordering},
 };
 
-use kube::Client;
 use tokio::sync::watch;
 
 use crate::{
     apply::FieldSet,
-    object::{Kind, Object, ObjectKey},
+    object::{AnyObject, Kind, ObjectKey},
 };
 
+mod health;
+mod listing;
 mod reader;
+mod registry;
 mod store;
 #[cfg(test)]
 mod tests;
 mod watching;
 
+pub(crate) use health::{Failure, Health};
 pub use reader::Reader;
+pub(crate) use reader::indexed as reader_index;
+pub(crate) use registry::{Caches, Seen, Transforms, Watched, WeakCaches};
 pub use store::Change;
-pub(crate) use store::IndexFn;
+pub(crate) use store::{IndexFn, Transform};
 use store::{Objects, Written};
 
 /// Which objects of a kind are watched.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Scope {
-    pub(crate) namespace: Option<String>,
+    /// The namespaces, or all of them if there are none here.
+    pub(crate) namespaces: Vec<String>,
     pub(crate) labels: Option<String>,
     pub(crate) fields: Option<String>,
+}
+
+impl Scope {
+    /// Whether a selector keeps objects out of the namespaces that are watched.
+    fn selects(&self) -> bool {
+        self.labels.is_some() || self.fields.is_some()
+    }
+
+    /// What is watched by one request each: every namespace, or all at once.
+    fn parts(&self) -> Vec<Option<String>> {
+        if self.namespaces.is_empty() {
+            return vec![None];
+        }
+        self.namespaces.iter().cloned().map(Some).collect()
+    }
 }
 
 /// Who made an own write: that run already knows about it and need not be run again.
@@ -47,52 +65,66 @@ pub(crate) struct Origin {
 }
 
 type Subscriber<K> = Box<dyn Fn(&Change<K>, Option<&Origin>) + Send + Sync>;
+type OnServed = Box<dyn Fn(bool) + Send + Sync>;
+
+/// What a subscription hears.
+struct Subscribers<K> {
+    changes: Vec<(u64, Subscriber<K>)>,
+    served: Vec<(u64, OnServed)>,
+}
 
 /// The objects of one kind and scope, and who wants to hear of them.
 pub(crate) struct Store<K> {
+    kind: Kind,
     objects: RwLock<Objects<K>>,
-    subscribers: RwLock<Vec<Subscriber<K>>>,
+    subscribers: RwLock<Subscribers<K>>,
+    subscriptions: AtomicU64,
     health: watch::Sender<Health>,
-    /// Whether a selector keeps objects out.
-    partial: bool,
+    scope: Scope,
 }
 
-/// The state of a watch.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Health {
-    /// Whether the first list has been received.
-    pub(crate) synced: bool,
-    /// The failure since the last success, if there was one.
-    pub(crate) failure: Option<Failure>,
-}
-
-/// Why a watch does not work.
-#[derive(Clone, Debug)]
-pub(crate) struct Failure {
-    pub(crate) text: String,
-    /// The server answered, and said no: the kind is unknown to it, or we may not read it.
-    pub(crate) refused: bool,
-}
-
-impl Health {
-    pub(crate) fn is_refused(&self) -> bool {
-        self.failure.as_ref().is_some_and(|failure| failure.refused)
-    }
-}
-
-impl<K: Object> Store<K> {
-    fn new(field_manager: Arc<str>, partial: bool) -> Self {
+impl<K: AnyObject> Store<K> {
+    /// `live`: the operator runs already, so that whatever the first list finds is news.
+    fn new(
+        kind: Kind,
+        field_manager: Arc<str>,
+        scope: Scope,
+        live: bool,
+        transform: Option<Transform<K>>,
+    ) -> Self {
+        let parts = scope.parts();
         Self {
-            objects: RwLock::new(Objects::new(field_manager)),
-            subscribers: RwLock::default(),
-            health: watch::Sender::default(),
-            partial,
+            kind,
+            health: watch::Sender::new(Health::new(parts.len(), live)),
+            objects: RwLock::new(Objects::new(field_manager, &parts, transform)),
+            subscribers: RwLock::new(Subscribers { changes: Vec::new(), served: Vec::new() }),
+            subscriptions: AtomicU64::new(0),
+            scope,
         }
     }
 
-    /// Whether an object that is not here may exist all the same, because a selector keeps it out.
-    pub(crate) fn is_partial(&self) -> bool {
-        self.partial
+    pub(crate) fn kind(&self) -> &Kind {
+        &self.kind
+    }
+
+    /// Whether an object that is not here may exist all the same, because a selector or the choice of
+    /// namespaces keeps it out.
+    pub(crate) fn may_miss(&self, key: &ObjectKey) -> bool {
+        let elsewhere = !self.scope.namespaces.is_empty()
+            && key.namespace().is_none_or(|of| !self.scope.namespaces.iter().any(|ns| ns == of));
+        self.scope.selects() || elsewhere
+    }
+
+    /// Whether the API server serves the kind, as far as is known.
+    pub(crate) fn is_served(&self) -> bool {
+        !self.health.borrow().is_absent()
+    }
+
+    /// Waits until the first list is here, or the kind is known to be absent.
+    pub(crate) async fn settled(&self) {
+        let mut health = self.health.subscribe();
+        // The sender lives in this store.
+        let _ = health.wait_for(|health| health.is_synced() || health.is_absent()).await;
     }
 
     pub(crate) fn get(&self, key: &ObjectKey) -> Option<Arc<K>> {
@@ -108,6 +140,10 @@ impl<K: Object> Store<K> {
         self.read().list(namespace)
     }
 
+    pub(crate) fn keys(&self) -> Vec<ObjectKey> {
+        self.read().keys()
+    }
+
     pub(crate) fn owned_by(&self, owner_uid: &str) -> Vec<Arc<K>> {
         self.read().owned_by(owner_uid)
     }
@@ -120,8 +156,24 @@ impl<K: Object> Store<K> {
         self.write().add_index(name, values);
     }
 
-    pub(crate) fn subscribe(&self, subscriber: Subscriber<K>) {
-        self.subscribers.write().unwrap_or_else(PoisonError::into_inner).push(subscriber);
+    /// Calls the subscriber for every change from now on. Returns what [`Store::unsubscribe`] takes.
+    pub(crate) fn subscribe(&self, subscriber: Subscriber<K>) -> u64 {
+        let id = self.subscriptions.fetch_add(1, Ordering::Relaxed);
+        self.subscribers_mut().changes.push((id, subscriber));
+        id
+    }
+
+    /// Calls the subscriber when the kind appears on the API server (`true`) or vanishes (`false`).
+    pub(crate) fn subscribe_served(&self, subscriber: OnServed) -> u64 {
+        let id = self.subscriptions.fetch_add(1, Ordering::Relaxed);
+        self.subscribers_mut().served.push((id, subscriber));
+        id
+    }
+
+    pub(crate) fn unsubscribe(&self, id: u64) {
+        let mut subscribers = self.subscribers_mut();
+        subscribers.changes.retain(|(of, _)| *of != id);
+        subscribers.served.retain(|(of, _)| *of != id);
     }
 
     /// Enters what an own write returned, and returns the newest known copy.
@@ -146,9 +198,21 @@ impl<K: Object> Store<K> {
     }
 
     fn notify(&self, change: &Change<K>, origin: Option<&Origin>) {
-        for subscriber in self.subscribers.read().unwrap_or_else(PoisonError::into_inner).iter() {
+        let subscribers = self.subscribers.read().unwrap_or_else(PoisonError::into_inner);
+        for (_, subscriber) in &subscribers.changes {
             subscriber(change, origin);
         }
+    }
+
+    fn notify_served(&self, served: bool) {
+        let subscribers = self.subscribers.read().unwrap_or_else(PoisonError::into_inner);
+        for (_, subscriber) in &subscribers.served {
+            subscriber(served);
+        }
+    }
+
+    fn subscribers_mut(&self) -> RwLockWriteGuard<'_, Subscribers<K>> {
+        self.subscribers.write().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn read(&self) -> RwLockReadGuard<'_, Objects<K>> {
@@ -157,79 +221,5 @@ impl<K: Object> Store<K> {
 
     fn write(&self) -> RwLockWriteGuard<'_, Objects<K>> {
         self.objects.write().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// A watch that is not running yet, or whose health is asked for, whatever its kind.
-pub(crate) trait Watched: Send + Sync {
-    fn kind(&self) -> &Kind;
-    fn health(&self) -> watch::Receiver<Health>;
-    /// How many objects are cached.
-    fn len(&self) -> usize;
-    /// Runs the watch; ends only with an error or when dropped.
-    fn run(&self, client: Client) -> Pin<Box<dyn Future<Output = ()> + Send>>;
-}
-
-struct TypedWatch<K> {
-    kind: Kind,
-    scope: Scope,
-    store: Arc<Store<K>>,
-}
-
-impl<K: Object> Watched for TypedWatch<K> {
-    fn kind(&self) -> &Kind {
-        &self.kind
-    }
-
-    fn health(&self) -> watch::Receiver<Health> {
-        self.store.health.subscribe()
-    }
-
-    fn len(&self) -> usize {
-        self.store.read().len()
-    }
-
-    fn run(&self, client: Client) -> Pin<Box<dyn Future<Output = ()> + Send>> {
-        Box::pin(watching::run(self.store.clone(), client, self.scope.clone()))
-    }
-}
-
-/// All stores of an operator, in the order in which they were asked for.
-pub(crate) struct Caches {
-    field_manager: Arc<str>,
-    stores: BTreeMap<(TypeId, Scope), Arc<dyn Any + Send + Sync>>,
-    watches: Vec<Arc<dyn Watched>>,
-}
-
-impl fmt::Debug for Caches {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.watches.iter().map(|w| w.kind().to_string())).finish()
-    }
-}
-
-impl Caches {
-    pub(crate) fn new(field_manager: Arc<str>) -> Self {
-        Self { field_manager, stores: BTreeMap::new(), watches: Vec::new() }
-    }
-
-    /// The store of a kind and scope; the same one for everybody who asks.
-    pub(crate) fn store<K: Object>(&mut self, scope: &Scope) -> Arc<Store<K>> {
-        let key = (TypeId::of::<K>(), scope.clone());
-        if let Some(store) = self.stores.get(&key).and_then(|any| any.clone().downcast().ok()) {
-            return store;
-        }
-        let partial = scope.labels.is_some() || scope.fields.is_some();
-        let store = Arc::new(Store::<K>::new(self.field_manager.clone(), partial));
-        self.stores.insert(key, store.clone());
-        self.watches.push(Arc::new(TypedWatch {
-            kind: Kind::of::<K>(),
-            scope: scope.clone(),
-            store: store.clone(),
-        }));
-        store
-    }
-
-    pub(crate) fn watches(&self) -> &[Arc<dyn Watched>] {
-        &self.watches
     }
 }

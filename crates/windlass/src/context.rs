@@ -10,20 +10,25 @@ use kube::{
 };
 
 use crate::{
-    apply::{self, Applied, Children, OwnedKind, Owner},
+    apply::{self, Applied, Children, Owner},
     cache::{Origin, Reader, Store},
     clock::Clock,
+    controller::{Owned, Watches},
     error::{Error, Result},
     events::Recorder,
-    object::{Kind, Object, ObjectKey, uid},
+    object::{AnyObject, Kind, Object, ObjectKey, uid},
     owner, request,
 };
 
+mod dynamic;
 mod finalize;
+pub(crate) mod rehearsal;
 mod status;
 mod write;
 
+pub use dynamic::Dynamic;
 pub use finalize::Finalization;
+pub(crate) use write::encode;
 
 /// The part of a context that all runs of a controller share.
 pub(crate) struct Shared {
@@ -33,7 +38,9 @@ pub(crate) struct Shared {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) reader: Reader,
     pub(crate) recorder: Recorder,
-    pub(crate) owned: Vec<Arc<dyn OwnedKind>>,
+    pub(crate) owned: Owned,
+    /// Log what would be written instead of writing it.
+    pub(crate) dry_run: bool,
 }
 
 /// Who is told about an own write.
@@ -46,12 +53,8 @@ pub(crate) enum Trigger {
 }
 
 impl Shared {
-    pub(crate) fn owns(&self, kind: &Kind) -> bool {
-        self.owned.iter().any(|owned| owned.kind() == kind)
-    }
-
     /// Enters what a write returned into the cache.
-    pub(crate) fn written<K: Object>(
+    pub(crate) fn written<K: AnyObject>(
         &self,
         store: &Store<K>,
         object: K,
@@ -62,39 +65,39 @@ impl Shared {
         store.written(object, (trigger == Trigger::Others).then_some(&origin))
     }
 
-    /// Deletes an object of a kind that is not cached.
-    pub(crate) async fn delete_uncached<K: Object>(&self, object: &K) -> Result<()> {
-        let deleted =
-            request::delete::<K>(&self.client, &ObjectKey::of(object), &delete_params(object)).await;
-        match deleted {
-            Err(error) if !error.is_conflict() => Err(error),
-            _ => Ok(()),
-        }
-    }
-
     /// Deletes an object, and only the one with this uid.
-    pub(crate) async fn delete<K: Object>(&self, store: &Store<K>, object: &K) -> Result<()> {
+    pub(crate) async fn delete<K: AnyObject>(
+        &self,
+        store: Option<&Store<K>>,
+        kind: &Kind,
+        object: &K,
+    ) -> Result<()> {
         let key = ObjectKey::of(object);
-        match request::delete::<K>(&self.client, &key, &delete_params(object)).await {
-            Ok(request::Deleted::Object(left)) => {
-                store.written(left, None);
-                Ok(())
-            }
-            Ok(request::Deleted::Gone) => {
-                store.deleted(&key, uid(object));
-                Ok(())
-            }
-            // Another object has the name now; the one that was meant is gone.
-            Err(error) if error.is_conflict() => {
-                store.deleted(&key, uid(object));
-                Ok(())
-            }
-            Err(error) => Err(error),
+        if self.dry_run {
+            rehearsal::deletion(kind, &key);
+            return Ok(());
         }
+        let gone = || {
+            if let Some(store) = store {
+                store.deleted(&key, uid(object));
+            }
+        };
+        match request::delete::<K>(&self.client, kind, &key, &delete_params(object)).await {
+            Ok(request::Deleted::Object(left)) => {
+                if let Some(store) = store {
+                    store.written(left, None);
+                }
+            }
+            Ok(request::Deleted::Gone) => gone(),
+            // Another object has the name now; the one that was meant is gone.
+            Err(error) if error.is_conflict() => gone(),
+            Err(error) => return Err(error),
+        }
+        Ok(())
     }
 }
 
-fn delete_params<K: Object>(object: &K) -> DeleteParams {
+fn delete_params<K: AnyObject>(object: &K) -> DeleteParams {
     DeleteParams {
         preconditions: Some(Preconditions { uid: object.meta().uid.clone(), resource_version: None }),
         propagation_policy: Some(PropagationPolicy::Background),
@@ -108,6 +111,7 @@ fn delete_params<K: Object>(object: &K) -> DeleteParams {
 /// is in the cache by then: the next run cannot miss it.
 pub struct Context<R> {
     shared: Arc<Shared>,
+    watches: Watches<R>,
     key: ObjectKey,
     object: Option<Arc<R>>,
 }
@@ -121,9 +125,14 @@ impl<R> fmt::Debug for Context<R> {
     }
 }
 
-impl<R: Object> Context<R> {
-    pub(crate) fn new(shared: Arc<Shared>, key: ObjectKey, object: Option<Arc<R>>) -> Self {
-        Self { shared, key, object }
+impl<R: AnyObject> Context<R> {
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        watches: Watches<R>,
+        key: ObjectKey,
+        object: Option<Arc<R>>,
+    ) -> Self {
+        Self { shared, watches, key, object }
     }
 
     /// The key of this run.
@@ -177,6 +186,27 @@ impl<R: Object> Context<R> {
         self.shared.reader.indexed(index, value)
     }
 
+    /// Whether the API server serves the kind, as far as is known. Every object is reconciled again when a kind
+    /// that the controller watches appears or vanishes.
+    pub fn is_served<K: Object>(&self) -> Result<bool> {
+        self.shared.reader.is_served::<K>()
+    }
+
+    /// Reads and writes of a kind that is known only when the program runs.
+    pub fn dynamic<'a>(&'a self, kind: &'a Kind) -> Dynamic<'a, R> {
+        Dynamic::new(self, kind)
+    }
+
+    /// The watches that are added and removed while the controller runs.
+    pub fn watches(&self) -> &Watches<R> {
+        &self.watches
+    }
+
+    /// Whether this run only logs what it would write.
+    pub fn is_dry_run(&self) -> bool {
+        self.shared.dry_run
+    }
+
     /// The cached objects of a kind that the reconciled object controls, ordered by key.
     pub fn owned<K: Object>(&self) -> Result<Vec<Arc<K>>> {
         let owner = self.object("read owned objects")?;
@@ -200,15 +230,16 @@ impl<R: Object> Context<R> {
 
     fn owner(&self, operation: &'static str) -> Result<Owner> {
         let object = self.object(operation)?;
-        let reference = owner::controller_reference(&**object)
+        let kind = self.watches.kind().clone();
+        let reference = owner::controller_reference_of(&kind, object.meta())
             .ok_or_else(|| Error::NoObject { operation, key: self.key.clone() })?;
-        Ok(Owner { kind: Kind::of::<R>(), key: self.key.clone(), reference })
+        Ok(Owner { kind, key: self.key.clone(), reference })
     }
 
     /// The reconciled object as it is now, own writes of this run included.
     fn newest(&self, operation: &'static str) -> Result<Arc<R>> {
         let object = self.object(operation)?;
-        let cached = self.shared.reader.store::<R>()?.get(&self.key);
+        let cached = self.shared.reader.store_of::<R>(self.watches.kind())?.get(&self.key);
         Ok(cached.filter(|cached| uid(&**cached) == uid(&**object)).unwrap_or_else(|| object.clone()))
     }
 

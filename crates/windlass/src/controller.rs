@@ -10,8 +10,7 @@ use k8s_openapi::api::rbac::v1::PolicyRule;
 
 use crate::{
     cache::{IndexFn, Reader},
-    object::{Kind, Object, ObjectKey},
-    owner,
+    object::{AnyObject, Kind, Object, ObjectKey},
     predicate::Predicate,
     queue::{Backoff, Priority},
     rbac::Access,
@@ -20,52 +19,15 @@ use crate::{
 
 mod run;
 mod setup;
+mod watch;
+mod watches;
 
 pub use run::PAUSED;
 pub(crate) use run::{Prepared, Runnable, Start};
-use setup::{Role, Setup, Source};
-
-/// Which objects of a kind a controller watches, and which updates of them count.
-#[derive(Clone, Debug)]
-pub struct Watch<K> {
-    labels: Option<String>,
-    fields: Option<String>,
-    filter: Option<Predicate<K>>,
-}
-
-impl<K: Object> Default for Watch<K> {
-    fn default() -> Self {
-        Self { labels: None, fields: None, filter: None }
-    }
-}
-
-impl<K: Object> Watch<K> {
-    /// All objects, all updates.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Only objects that match a label selector, such as `app=web,tier!=db`.
-    pub fn labels(mut self, selector: impl Into<String>) -> Self {
-        self.labels = Some(selector.into());
-        self
-    }
-
-    /// Only objects that match a field selector, such as `spec.nodeName=n1`.
-    pub fn fields(mut self, selector: impl Into<String>) -> Self {
-        self.fields = Some(selector.into());
-        self
-    }
-
-    /// Only updates that pass a filter. Several filters must all pass.
-    pub fn filter(mut self, filter: Predicate<K>) -> Self {
-        self.filter = Some(match self.filter {
-            Some(first) => first.and(filter),
-            None => filter,
-        });
-        self
-    }
-}
+pub(crate) use setup::Owned;
+use setup::{Setup, Source};
+pub use watch::Watch;
+pub use watches::Watches;
 
 /// A reconciler with everything it needs to run.
 ///
@@ -96,7 +58,7 @@ pub struct Controller<C: Reconciler> {
     name: String,
     reconciler: Arc<C>,
     primary: Watch<C::Resource>,
-    namespace: Option<String>,
+    namespaces: Vec<String>,
     concurrency: usize,
     timeout: Option<Duration>,
     resync: Option<Duration>,
@@ -114,19 +76,31 @@ impl<C: Reconciler> fmt::Debug for Controller<C> {
 
 impl<C: Reconciler> Controller<C> {
     /// A controller for the reconciler's kind, named after it in lower case.
-    pub fn new(reconciler: C) -> Self {
-        let kind = Kind::of::<C::Resource>();
+    pub fn new(reconciler: C) -> Self
+    where
+        C::Resource: Object,
+    {
+        Self::with(reconciler, Watch::new())
+    }
+
+    /// A controller for a kind that is known only when the program runs. The reconciler's resource is
+    /// [`DynamicObject`](kube::core::DynamicObject), or `PartialObjectMeta` for the metadata alone.
+    pub fn dynamic(reconciler: C, kind: Kind) -> Self {
+        Self::with(reconciler, Watch::of(kind))
+    }
+
+    fn with(reconciler: C, primary: Watch<C::Resource>) -> Self {
         Self {
-            name: kind.kind.to_lowercase(),
+            name: primary.kind.kind.to_lowercase(),
             reconciler: Arc::new(reconciler),
-            primary: Watch::new(),
-            namespace: None,
+            namespaces: Vec::new(),
             concurrency: 1,
             timeout: None,
             resync: None,
             backoff: Backoff::default(),
             sources: Vec::new(),
-            access: vec![Access::Reconciles(kind)],
+            access: vec![Access::Reconciles(primary.kind.clone())],
+            primary,
             permits: Vec::new(),
         }
     }
@@ -143,15 +117,22 @@ impl<C: Reconciler> Controller<C> {
         self.owns_with(Watch::<K>::new())
     }
 
-    /// As [`owns`](Self::owns), with a selector or a filter.
-    pub fn owns_with<K: Object>(mut self, watch: Watch<K>) -> Self {
-        self.access.push(Access::Owns(Kind::of::<K>()));
-        self.sources.push(Box::new(move |setup: &mut Setup<'_, C::Resource>| {
-            let store = setup.store::<K>(&watch);
-            setup.owned(store.clone());
-            setup.subscribe(store, Role::Secondary, watch.filter, |child: &K, _: &Reader| {
-                owner::controller_key::<C::Resource>(child.meta()).into_iter().collect()
-            });
+    /// As [`owns`](Self::owns), for a kind that the API server may not serve, now or later.
+    ///
+    /// While it does not, reads find nothing, [`Context::is_served`](crate::Context::is_served) is false and
+    /// applying one is an [`Error::NotServed`](crate::Error::NotServed). When that changes, every reconciled
+    /// object is looked at again.
+    pub fn owns_if_served<K: Object>(self) -> Self {
+        self.owns_with(Watch::<K>::new().optional())
+    }
+
+    /// As [`owns`](Self::owns), with a selector or a filter, for dynamic kinds, and for metadata alone.
+    pub fn owns_with<K: AnyObject>(mut self, watch: Watch<K>) -> Self {
+        self.access.push(Access::Owns(watch.kind.clone()));
+        self.sources.push(Box::new(move |setup: &mut Setup<C::Resource>| {
+            let store = setup.wiring.store::<K>(&watch);
+            setup.wiring.own(store.clone());
+            setup.wiring.subscribe_owned(&store, watch.filter);
         }));
         self
     }
@@ -167,16 +148,25 @@ impl<C: Reconciler> Controller<C> {
         self.watches_with(Watch::<K>::new(), map)
     }
 
-    /// As [`watches`](Self::watches), with a selector or a filter.
-    pub fn watches_with<K, F>(mut self, watch: Watch<K>, map: F) -> Self
+    /// As [`watches`](Self::watches), for a kind that the API server may not serve, now or later.
+    pub fn watches_if_served<K, F>(self, map: F) -> Self
     where
         K: Object,
         F: Fn(&K, &Reader) -> Vec<ObjectKey> + Send + Sync + 'static,
     {
-        self.access.push(Access::Reads(Kind::of::<K>()));
-        self.sources.push(Box::new(move |setup: &mut Setup<'_, C::Resource>| {
-            let store = setup.store::<K>(&watch);
-            setup.subscribe(store, Role::Secondary, watch.filter, map);
+        self.watches_with(Watch::<K>::new().optional(), map)
+    }
+
+    /// As [`watches`](Self::watches), with a selector or a filter, for dynamic kinds, and for metadata alone.
+    pub fn watches_with<K, F>(mut self, watch: Watch<K>, map: F) -> Self
+    where
+        K: AnyObject,
+        F: Fn(&K, &Reader) -> Vec<ObjectKey> + Send + Sync + 'static,
+    {
+        self.access.push(Access::Reads(watch.kind.clone()));
+        self.sources.push(Box::new(move |setup: &mut Setup<C::Resource>| {
+            let store = setup.wiring.store::<K>(&watch);
+            setup.wiring.subscribe_secondary(&store, watch.filter, map);
         }));
         self
     }
@@ -186,19 +176,19 @@ impl<C: Reconciler> Controller<C> {
         self.reads_with(Watch::<K>::new())
     }
 
-    /// As [`reads`](Self::reads), with a selector.
-    pub fn reads_with<K: Object>(mut self, watch: Watch<K>) -> Self {
-        self.access.push(Access::Reads(Kind::of::<K>()));
-        self.sources.push(Box::new(move |setup: &mut Setup<'_, C::Resource>| {
-            setup.store::<K>(&watch);
+    /// As [`reads`](Self::reads), with a selector, for dynamic kinds, and for metadata alone.
+    pub fn reads_with<K: AnyObject>(mut self, watch: Watch<K>) -> Self {
+        self.access.push(Access::Reads(watch.kind.clone()));
+        self.sources.push(Box::new(move |setup: &mut Setup<C::Resource>| {
+            setup.wiring.store::<K>(&watch);
         }));
         self
     }
 
     /// Reconciles the objects whose keys a stream yields: for events from outside the cluster.
     pub fn triggered_by(mut self, keys: impl Stream<Item = ObjectKey> + Send + 'static) -> Self {
-        self.sources.push(Box::new(move |setup: &mut Setup<'_, C::Resource>| {
-            let queue = setup.queue.clone();
+        self.sources.push(Box::new(move |setup: &mut Setup<C::Resource>| {
+            let queue = setup.wiring.queue.clone();
             setup.tasks.push(Box::pin(async move {
                 let mut keys = std::pin::pin!(keys);
                 while let Some(key) = keys.next().await {
@@ -211,14 +201,24 @@ impl<C: Reconciler> Controller<C> {
 
     /// Indexes the cached objects of kind `K`, which must be watched too, under the values of a function.
     pub fn index<K: Object>(
+        self,
+        name: impl Into<String>,
+        values: impl Fn(&K) -> Vec<String> + Send + Sync + 'static,
+    ) -> Self {
+        self.index_of(Kind::of::<K>(), name, values)
+    }
+
+    /// As [`index`](Self::index), for dynamic kinds.
+    pub fn index_of<K: AnyObject>(
         mut self,
+        kind: Kind,
         name: impl Into<String>,
         values: impl Fn(&K) -> Vec<String> + Send + Sync + 'static,
     ) -> Self {
         let (name, values): (String, IndexFn<K>) = (name.into(), Arc::new(values));
-        self.sources.push(Box::new(move |setup: &mut Setup<'_, C::Resource>| {
+        self.sources.push(Box::new(move |setup: &mut Setup<C::Resource>| {
             setup.indexes.push(Box::new(move |reader: &Reader| {
-                reader.store::<K>()?.add_index(&name, values);
+                reader.store_of::<K>(&kind)?.add_index(&name, values);
                 Ok(())
             }));
         }));
@@ -243,10 +243,19 @@ impl<C: Reconciler> Controller<C> {
         self
     }
 
-    /// Watches one namespace only. The RBAC rules then fit a Role instead of a ClusterRole.
+    /// Watches this namespace only, and those of further calls. The RBAC rules then fit Roles instead of a
+    /// ClusterRole.
     pub fn namespace(mut self, namespace: impl Into<String>) -> Self {
-        self.namespace = Some(namespace.into());
+        let namespace = namespace.into();
+        if !self.namespaces.contains(&namespace) {
+            self.namespaces.push(namespace);
+        }
         self
+    }
+
+    /// Watches these namespaces only; without any, all of them.
+    pub fn namespaces<N: Into<String>>(self, namespaces: impl IntoIterator<Item = N>) -> Self {
+        namespaces.into_iter().fold(self, Self::namespace)
     }
 
     /// Ends a run that takes longer, as a failure. Off unless set.

@@ -54,6 +54,17 @@ pub enum Error {
         /// The controller.
         controller: String,
     },
+    /// The API server does not serve a kind that the controller declared as optional.
+    #[error(
+        "failed to apply {kind} {key}: the API server does not serve this kind; \
+         ask ctx.is_served first"
+    )]
+    NotServed {
+        /// The kind.
+        kind: Box<Kind>,
+        /// The object.
+        key: ObjectKey,
+    },
     /// A child that cannot be owned or named: no name, or a namespace that its owner cannot own into.
     #[error("failed to apply {kind} {key}: {reason}")]
     InvalidChild {
@@ -138,6 +149,7 @@ impl ReconcileError for Error {
             Self::Request { source, .. } => category_of(source),
             Self::NameConflict { .. } => "NameConflict",
             Self::NotWatched { .. } | Self::NotOwned { .. } | Self::NoIndex { .. } => "Misconfigured",
+            Self::NotServed { .. } => "KindNotServed",
             Self::InvalidChild { .. } => "InvalidChild",
             Self::NoObject { .. } => "ObjectGone",
             Self::Encode { .. } => "EncodeFailed",
@@ -151,6 +163,8 @@ impl ReconcileError for Error {
             Self::NotWatched { .. }
             | Self::NotOwned { .. }
             | Self::NoIndex { .. }
+            // Every object is looked at again when the kind appears.
+            | Self::NotServed { .. }
             | Self::InvalidChild { .. }
             | Self::NoObject { .. }
             | Self::Encode { .. } => false,
@@ -217,36 +231,40 @@ pub(crate) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
 fn source_of<'a>(
     error: &'a (dyn std::error::Error + 'static),
 ) -> Option<&'a (dyn std::error::Error + 'static)> {
-    match error.downcast_ref() {
+    match as_kube(error) {
         Some(kube::Error::Api(_)) => None,
         _ => error.source(),
     }
 }
 
-/// What an error says itself. kube prints its sources, and a `Status` in full, where a reader needs neither.
+/// The client's error, also where it is kept in a box.
+fn as_kube<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a kube::Error> {
+    error.downcast_ref().or_else(|| error.downcast_ref::<Box<kube::Error>>().map(|boxed| &**boxed))
+}
+
+/// What an error says itself. kube prints a `Status` in full, which a reader does not need.
 fn own_text(error: &(dyn std::error::Error + 'static)) -> String {
-    use kube::runtime::watcher;
-    if let Some(kube::Error::Api(status)) = error.downcast_ref() {
+    if let Some(kube::Error::Api(status)) = as_kube(error) {
         return format!("{} (HTTP {})", status.message, status.code);
     }
-    match error.downcast_ref() {
-        Some(watcher::Error::InitialListFailed(_)) => "failed to list".into(),
-        Some(watcher::Error::WatchStartFailed(_)) => "failed to start the watch".into(),
-        Some(watcher::Error::WatchFailed(_)) => "the watch broke off".into(),
-        _ => error.to_string(),
-    }
+    error.to_string()
 }
 
 #[cfg(test)]
 mod tests {
-    use kube::{core::Status, runtime::watcher};
+    use kube::core::Status;
 
     use super::*;
 
     #[test]
     fn a_chain_says_everything_once() {
         let status = Status::failure("pods is forbidden", "Forbidden").with_code(403);
-        let error = watcher::Error::InitialListFailed(kube::Error::Api(Box::new(status)));
-        assert_eq!(chain(&error), "failed to list: pods is forbidden (HTTP 403)");
+        let error = Error::Request {
+            operation: "get",
+            kind: Box::new(Kind::of::<k8s_openapi::api::core::v1::Pod>()),
+            key: ObjectKey::namespaced("ns", "a"),
+            source: Box::new(kube::Error::Api(Box::new(status))),
+        };
+        assert_eq!(chain(&error), "failed to get Pod ns/a: pods is forbidden (HTTP 403)");
     }
 }

@@ -18,7 +18,11 @@ use serde_json::json;
 use sha2::{Digest, Sha256};
 use tokio::sync::mpsc;
 
-use crate::{clock::Clock, object::ObjectKey, request};
+use crate::{
+    clock::Clock,
+    object::{Kind, ObjectKey},
+    request,
+};
 
 /// How many events may wait to be sent; more are dropped.
 const BACKLOG: usize = 1024;
@@ -112,6 +116,13 @@ pub(crate) struct Outbox {
 }
 
 impl Outbox {
+    /// Logs events until every recorder is gone, and sends none.
+    pub(crate) async fn log(mut self) {
+        while let Some(Record { event, .. }) = self.receiver.recv().await {
+            tracing::info!(reason = event.reason, note = event.note, "dry run: would record an event");
+        }
+    }
+
     /// Sends events until every recorder is gone.
     pub(crate) async fn run(mut self, client: Client, clock: Arc<dyn Clock>, instance: String) {
         let mut log = Log::default();
@@ -129,7 +140,17 @@ async fn send(client: &Client, log: &mut Log, now: Timestamp, instance: &str, re
             let body = json!({ "series": { "count": count, "lastObservedTime": MicroTime(now) } });
             let patch = Patch::Merge(&body);
             let params = PatchParams::default();
-            match request::patch::<api::Event>(client, "patch", &key, None, &patch, &params).await {
+            match request::patch::<api::Event>(
+                client,
+                "patch",
+                &Kind::of::<api::Event>(),
+                &key,
+                None,
+                &patch,
+                &params,
+            )
+            .await
+            {
                 // It expired, or someone removed it: the next one starts anew.
                 Err(error) if error.is_not_found() => {
                     log.forget(&key);
@@ -149,7 +170,7 @@ async fn create(client: &Client, event: &api::Event) -> crate::error::Result<()>
     let mut body = serde_json::to_value(event).unwrap_or_default();
     body["apiVersion"] = "events.k8s.io/v1".into();
     body["kind"] = "Event".into();
-    request::create::<api::Event>(client, &key, &body, "windlass").await.map(drop)
+    request::create::<api::Event>(client, &Kind::of::<api::Event>(), &key, &body, "windlass").await.map(drop)
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

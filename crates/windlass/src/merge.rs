@@ -1,4 +1,4 @@
-//! JSON merge patches: the smallest one that turns one value into another.
+//! JSON merge patches: the smallest one that turns one value into another, and what becomes of a value.
 
 use serde_json::{Map, Value};
 
@@ -50,6 +50,25 @@ fn without_nulls(value: &Value) -> Value {
     }
 }
 
+/// Applies a merge patch, as RFC 7386 says.
+pub(crate) fn apply(target: &mut Value, patch: &Value) {
+    let Value::Object(patch) = patch else {
+        *target = patch.clone();
+        return;
+    };
+    if !target.is_object() {
+        *target = Value::Object(Map::new());
+    }
+    let Value::Object(target) = target else { return };
+    for (name, value) in patch {
+        if value.is_null() {
+            target.remove(name);
+        } else {
+            apply(target.entry(name.clone()).or_insert(Value::Null), value);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -68,25 +87,6 @@ mod tests {
         let patch =
             diff(&json!({"a": 1, "l": [1], "o": {"x": 1, "y": 2}}), &json!({"l": [1, 2], "o": {"x": 1}}));
         assert_eq!(patch, Some(json!({"a": null, "l": [1, 2], "o": {"y": null}})));
-    }
-
-    /// RFC 7386, for the property below.
-    fn apply(target: &mut Value, patch: &Value) {
-        let Value::Object(patch) = patch else {
-            *target = patch.clone();
-            return;
-        };
-        if !target.is_object() {
-            *target = json!({});
-        }
-        let target = target.as_object_mut().unwrap();
-        for (name, value) in patch {
-            if value.is_null() {
-                target.remove(name);
-            } else {
-                apply(target.entry(name.clone()).or_insert(Value::Null), value);
-            }
-        }
     }
 
     fn values() -> impl Strategy<Value = Value> {

@@ -18,7 +18,7 @@ use prometheus_client::{
     registry::{Metric, Registry},
 };
 
-use crate::{cache::Watched, object::ObjectKey, queue::Queue};
+use crate::{cache::WeakCaches, object::ObjectKey, queue::Queue};
 
 mod caches;
 mod client;
@@ -253,9 +253,8 @@ impl Metrics {
     }
 
     /// Reports the size of these caches from now on.
-    pub(crate) fn caches(&self, watches: &[Arc<dyn Watched>]) {
-        let watches = watches.iter().map(Arc::downgrade).collect();
-        self.lock().register_collector(Box::new(CacheGauges { watches }));
+    pub(crate) fn caches(&self, caches: WeakCaches) {
+        self.lock().register_collector(Box::new(CacheGauges { caches }));
     }
 
     fn lock(&self) -> MutexGuard<'_, Registry> {

@@ -2,36 +2,32 @@
 
 use std::{any::TypeId, fmt, fmt::Debug, sync::Arc};
 
-use k8s_openapi::ClusterResourceScope;
-use kube::Resource;
+use k8s_openapi::{
+    ClusterResourceScope, api::core::v1::ObjectReference, apimachinery::pkg::apis::meta::v1::ObjectMeta,
+};
+use kube::{
+    Client, Resource,
+    core::{ApiResource, GroupVersionKind},
+};
 use serde::{Serialize, de::DeserializeOwned};
+
+/// Anything that can be cached and written: typed kinds, [`DynamicObject`](kube::core::DynamicObject)s, and the
+/// metadata alone ([`PartialObjectMeta`](kube::core::PartialObjectMeta)) of either.
+///
+/// Implemented for every type that fits; there is nothing to write.
+pub trait AnyObject: Resource + Clone + Debug + DeserializeOwned + Serialize + Send + Sync + 'static {}
+
+impl<T> AnyObject for T where
+    T: Resource + Clone + Debug + DeserializeOwned + Serialize + Send + Sync + 'static
+{
+}
 
 /// A typed Kubernetes kind: everything from `k8s_openapi` and everything that derives `CustomResource`.
 ///
 /// Implemented for every type that fits; there is nothing to write.
-pub trait Object:
-    Resource<DynamicType = (), Scope: 'static>
-    + Clone
-    + Debug
-    + DeserializeOwned
-    + Serialize
-    + Send
-    + Sync
-    + 'static
-{
-}
+pub trait Object: AnyObject + Resource<DynamicType = (), Scope: 'static> {}
 
-impl<T> Object for T where
-    T: Resource<DynamicType = (), Scope: 'static>
-        + Clone
-        + Debug
-        + DeserializeOwned
-        + Serialize
-        + Send
-        + Sync
-        + 'static
-{
-}
+impl<T> Object for T where T: AnyObject + Resource<DynamicType = (), Scope: 'static> {}
 
 /// The names of a kind, as RBAC rules, URLs and messages need them.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -60,6 +56,71 @@ impl Kind {
         }
     }
 
+    /// The names of a kind that is known only when the program runs.
+    ///
+    /// ```
+    /// use windlass::{Kind, kube::core::{ApiResource, GroupVersionKind}};
+    ///
+    /// let route = GroupVersionKind::gvk("gateway.networking.k8s.io", "v1", "HTTPRoute");
+    /// let kind = Kind::dynamic(&ApiResource::from_gvk(&route), true);
+    /// assert_eq!(kind.plural, "httproutes");
+    /// ```
+    pub fn dynamic(resource: &ApiResource, namespaced: bool) -> Self {
+        Self {
+            group: resource.group.clone(),
+            version: resource.version.clone(),
+            kind: resource.kind.clone(),
+            plural: resource.plural.clone(),
+            namespaced,
+        }
+    }
+
+    /// Asks the API server for the names of a kind; `None` if it does not serve it.
+    pub async fn discover(client: &Client, kind: &GroupVersionKind) -> Result<Option<Self>, kube::Error> {
+        match kube::discovery::pinned_kind(client, kind).await {
+            Ok((resource, capabilities)) => {
+                let namespaced = capabilities.scope == kube::discovery::Scope::Namespaced;
+                Ok(Some(Self::dynamic(&resource, namespaced)))
+            }
+            Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
+            Err(kube::Error::Discovery(kube::error::DiscoveryError::MissingKind(_))) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The names as kube's dynamic API takes them.
+    pub fn api_resource(&self) -> ApiResource {
+        ApiResource {
+            group: self.group.clone(),
+            version: self.version.clone(),
+            api_version: self.api_version(),
+            kind: self.kind.clone(),
+            plural: self.plural.clone(),
+        }
+    }
+
+    /// The path of the collection, of one namespace or of all.
+    pub(crate) fn path(&self, namespace: Option<&str>) -> String {
+        let root = if self.group.is_empty() { "api" } else { "apis" };
+        let base = format!("/{root}/{}", self.api_version());
+        match namespace.filter(|_| self.namespaced) {
+            Some(namespace) => format!("{base}/namespaces/{namespace}/{}", self.plural),
+            None => format!("{base}/{}", self.plural),
+        }
+    }
+
+    /// A reference to an object of this kind, as events need it.
+    pub(crate) fn reference(&self, meta: &ObjectMeta) -> ObjectReference {
+        ObjectReference {
+            api_version: Some(self.api_version()),
+            kind: Some(self.kind.clone()),
+            namespace: meta.namespace.clone(),
+            name: meta.name.clone(),
+            uid: meta.uid.clone(),
+            ..ObjectReference::default()
+        }
+    }
+
     /// `group/version`, or the version alone in the core group.
     pub fn api_version(&self) -> String {
         if self.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.group, self.version) }
@@ -76,7 +137,7 @@ impl fmt::Display for Kind {
     }
 }
 
-pub(crate) fn is_namespaced<K: Object>() -> bool {
+fn is_namespaced<K: Object>() -> bool {
     TypeId::of::<K::Scope>() != TypeId::of::<ClusterResourceScope>()
 }
 
@@ -107,7 +168,10 @@ impl ObjectKey {
 
     /// The key of `object`.
     pub fn of<K: Resource>(object: &K) -> Self {
-        let meta = object.meta();
+        Self::of_meta(object.meta())
+    }
+
+    pub(crate) fn of_meta(meta: &ObjectMeta) -> Self {
         Self::new(meta.namespace.as_deref(), meta.name.as_deref().unwrap_or_default())
     }
 
@@ -139,7 +203,11 @@ impl Debug for ObjectKey {
 
 /// The resource version as a number, which Kubernetes 1.35 and later guarantee to be ordered.
 pub(crate) fn version<K: Resource>(object: &K) -> u64 {
-    object.meta().resource_version.as_deref().and_then(|v| v.parse().ok()).unwrap_or(0)
+    version_of(object.meta())
+}
+
+pub(crate) fn version_of(meta: &ObjectMeta) -> u64 {
+    meta.resource_version.as_deref().and_then(|v| v.parse().ok()).unwrap_or(0)
 }
 
 /// The uid, or an empty string for an object that the server has not seen.

@@ -9,10 +9,12 @@ use k8s_openapi::{
 use kube::{Client, CustomResourceExt};
 
 use crate::{
+    cache::Transforms,
     clock::{Clock, SystemClock},
     controller::{Controller, Runnable},
     leader::LeaderElection,
     metrics::Metrics,
+    object::AnyObject,
     rbac::Rules,
     reconciler::Reconciler,
     webhook::{self, Conversion, Defaulter, Validator, Webhook, Webhooks},
@@ -33,6 +35,7 @@ pub use run::RunError;
 pub struct Operator {
     name: String,
     controllers: Vec<Box<dyn Runnable>>,
+    namespaces: Vec<String>,
     crds: Vec<CustomResourceDefinition>,
     clock: Arc<dyn Clock>,
     metrics: Metrics,
@@ -45,6 +48,8 @@ pub struct Operator {
     webhook_server: Option<webhook::Server>,
     /// Give up on the first refusal of a list rather than at the timeout.
     impatient: bool,
+    dry_run: bool,
+    transforms: Transforms,
 }
 
 impl fmt::Debug for Operator {
@@ -63,6 +68,7 @@ impl Operator {
         Self {
             name: name.into(),
             controllers: Vec::new(),
+            namespaces: Vec::new(),
             crds: Vec::new(),
             clock: Arc::new(SystemClock),
             metrics: Metrics::default(),
@@ -74,6 +80,8 @@ impl Operator {
             webhooks: Webhooks::default(),
             webhook_server: None,
             impatient: false,
+            dry_run: false,
+            transforms: Transforms::default(),
         }
     }
 
@@ -166,6 +174,29 @@ impl Operator {
     /// How long the first lists may take: two minutes unless set.
     pub fn sync_timeout(mut self, limit: Duration) -> Self {
         self.sync_timeout = limit;
+        self
+    }
+
+    /// Logs what the controllers would write, and writes nothing: no object, no status, no event and no lease.
+    ///
+    /// A reconciler sees each write as if it had succeeded, and sees it undone on its next run.
+    pub fn dry_run(mut self, dry_run: bool) -> Self {
+        self.dry_run = dry_run;
+        self
+    }
+
+    /// Changes objects of a kind before they are cached, for instance to drop what no controller reads.
+    ///
+    /// Managed fields are dropped in any case. What is dropped from a kind that a controller owns can not be
+    /// compared with its intent, and is then sent again on every run.
+    pub fn transform<K: AnyObject>(mut self, transform: impl Fn(&mut K) + Send + Sync + 'static) -> Self {
+        self.transforms.set::<K>(Arc::new(transform));
+        self
+    }
+
+    /// Watches these namespaces only, in every controller that names none itself.
+    pub fn namespaces<N: Into<String>>(mut self, namespaces: impl IntoIterator<Item = N>) -> Self {
+        self.namespaces.extend(namespaces.into_iter().map(Into::into));
         self
     }
 

@@ -1,9 +1,7 @@
 //! Owner references: who controls an object, and making a child belong to its owner.
 
+use crate::object::{Kind, Object, ObjectKey};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
-use kube::Resource;
-
-use crate::object::{Object, ObjectKey, is_namespaced};
 
 /// The owner that controls an object; at most one does.
 pub fn controller_of(meta: &ObjectMeta) -> Option<&OwnerReference> {
@@ -18,11 +16,15 @@ pub fn is_controlled_by(meta: &ObjectMeta, uid: &str) -> bool {
 /// The reference by which `owner` controls its children: `controller` and `blockOwnerDeletion` are set.
 ///
 /// `None` if the owner has no name or no uid, which is so until the API server has stored it.
-pub fn controller_reference<K: Resource<DynamicType = ()>>(owner: &K) -> Option<OwnerReference> {
-    let meta = owner.meta();
+pub fn controller_reference<K: Object>(owner: &K) -> Option<OwnerReference> {
+    controller_reference_of(&Kind::of::<K>(), owner.meta())
+}
+
+/// As [`controller_reference`], for an owner whose kind is known only when the program runs.
+pub fn controller_reference_of(kind: &Kind, meta: &ObjectMeta) -> Option<OwnerReference> {
     Some(OwnerReference {
-        api_version: K::api_version(&()).into_owned(),
-        kind: K::kind(&()).into_owned(),
+        api_version: kind.api_version(),
+        kind: kind.kind.clone(),
         name: meta.name.clone()?,
         uid: meta.uid.clone().filter(|uid| !uid.is_empty())?,
         controller: Some(true),
@@ -39,12 +41,17 @@ pub fn set_controller(meta: &mut ObjectMeta, owner: OwnerReference) {
 
 /// The key of the object of kind `R` that controls the child, if one does.
 pub fn controller_key<R: Object>(child: &ObjectMeta) -> Option<ObjectKey> {
+    controller_key_of(&Kind::of::<R>(), child)
+}
+
+/// The key of the object of a kind that controls the child, if one does.
+pub fn controller_key_of(kind: &Kind, child: &ObjectMeta) -> Option<ObjectKey> {
     let owner = controller_of(child)?;
     let group = owner.api_version.rsplit_once('/').map_or("", |(group, _)| group);
-    if owner.kind != R::kind(&()) || group != R::group(&()) {
+    if owner.kind != kind.kind || group != kind.group {
         return None;
     }
-    let namespace = if is_namespaced::<R>() { child.namespace.as_deref() } else { None };
+    let namespace = if kind.namespaced { child.namespace.as_deref() } else { None };
     Some(ObjectKey::new(namespace, &owner.name))
 }
 

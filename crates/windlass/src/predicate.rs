@@ -5,7 +5,7 @@
 
 use std::{fmt, sync::Arc};
 
-use crate::{cache::Change, object::Object};
+use crate::{cache::Change, object::AnyObject};
 
 type Decide<K> = dyn Fn(&K, &K) -> bool + Send + Sync;
 
@@ -24,7 +24,7 @@ impl<K> fmt::Debug for Predicate<K> {
     }
 }
 
-impl<K: Object> Predicate<K> {
+impl<K: AnyObject> Predicate<K> {
     /// A filter from a function of the old and the new copy.
     pub fn new(passes: impl Fn(&K, &K) -> bool + Send + Sync + 'static) -> Self {
         Self(Arc::new(passes))

@@ -5,7 +5,7 @@ use std::{future::Future, sync::Arc, time::Duration};
 use crate::{
     context::Context,
     error::ReconcileError,
-    object::{Object, ObjectKey},
+    object::{AnyObject, ObjectKey},
 };
 
 /// Brings the world in line with one object of a kind.
@@ -26,8 +26,9 @@ use crate::{
 /// }
 /// ```
 pub trait Reconciler: Send + Sync + 'static {
-    /// The kind that is reconciled.
-    type Resource: Object;
+    /// The kind that is reconciled; [`DynamicObject`](kube::core::DynamicObject) for a kind that is known only
+    /// when the program runs.
+    type Resource: AnyObject;
     /// What can go wrong.
     type Error: ReconcileError;
 

@@ -1,16 +1,16 @@
 //! One child of a known type: deciding whether a request is needed, sending it, and pruning its kind.
 
-use std::{any::Any, sync::Arc};
+use std::{any::Any, marker::PhantomData, sync::Arc};
 
 use kube::api::{Patch, PatchParams};
 use serde_json::Value;
 
-use super::{AnyChild, AnyObject, BoxFuture, FieldSet, Owner, held, intent};
+use super::{AnyChild, BoxFuture, Erased, FieldSet, Owner, held, intent};
 use crate::{
     cache::Store,
-    context::{Shared, Trigger},
+    context::{Shared, Trigger, encode, rehearsal},
     error::{Error, Result},
-    object::{Kind, Object, ObjectKey, uid},
+    object::{AnyObject, Kind, ObjectKey, uid},
     owner, request,
 };
 
@@ -20,9 +20,9 @@ pub(super) struct Child<K> {
     key: ObjectKey,
 }
 
-impl<K: Object> Child<K> {
-    pub(super) fn new(object: K) -> Self {
-        Self { kind: Kind::of::<K>(), key: ObjectKey::of(&object), object }
+impl<K: AnyObject> Child<K> {
+    pub(super) fn new(kind: Kind, object: K) -> Self {
+        Self { kind, key: ObjectKey::of(&object), object }
     }
 
     fn invalid(&self, reason: &'static str) -> Error {
@@ -30,7 +30,7 @@ impl<K: Object> Child<K> {
     }
 }
 
-impl<K: Object> AnyChild for Child<K> {
+impl<K: AnyObject> AnyChild for Child<K> {
     fn kind(&self) -> &Kind {
         &self.kind
     }
@@ -61,100 +61,125 @@ impl<K: Object> AnyChild for Child<K> {
         }
     }
 
-    fn apply<'a>(&'a self, shared: &'a Shared, owner: &'a Owner) -> BoxFuture<'a, Result<(AnyObject, bool)>> {
+    fn apply<'a>(&'a self, shared: &'a Shared, owner: &'a Owner) -> BoxFuture<'a, Result<(Erased, bool)>> {
         Box::pin(async move {
-            let store = shared.reader.find::<K>().filter(|_| shared.owns(&self.kind)).ok_or_else(|| {
-                Error::NotOwned {
-                    kind: Box::new(self.kind.clone()),
-                    controller: shared.controller.to_string(),
-                }
+            let owned = shared.owned.find(&self.kind).ok_or_else(|| Error::NotOwned {
+                kind: Box::new(self.kind.clone()),
+                controller: shared.controller.to_string(),
             })?;
             let key = self.key_under(owner)?;
+            if !owned.is_served() {
+                return Err(Error::NotServed { kind: Box::new(self.kind.clone()), key });
+            }
             let body = intent::body(&self.object, &self.kind, &key, owner)?;
-            let (object, written) = apply_one::<K>(shared, &store, owner, &key, body).await?;
-            Ok((object as AnyObject, written))
+            let place = Place::<K> { shared, owner, owned, kind: &self.kind, key, of: PhantomData };
+            let (object, written) = place.apply(body).await?;
+            Ok((object as Erased, written))
         })
     }
 }
 
-async fn apply_one<K: Object>(
-    shared: &Shared,
-    store: &Store<K>,
-    owner: &Owner,
-    key: &ObjectKey,
-    mut body: Value,
-) -> Result<(Arc<K>, bool)> {
-    let live = match store.get_with_fields(key) {
-        None if store.is_partial() => fetch::<K>(shared, key).await?,
-        cached => cached,
-    };
-    if let Some((live, fields)) = &live {
-        if !owner::is_controlled_by(live.meta(), &owner.reference.uid) {
-            return Err(name_conflict::<K>(key, owner));
+/// Where a child goes.
+struct Place<'a, K> {
+    shared: &'a Shared,
+    owner: &'a Owner,
+    owned: Arc<dyn OwnedKind>,
+    kind: &'a Kind,
+    key: ObjectKey,
+    of: PhantomData<K>,
+}
+
+impl<K: AnyObject> Place<'_, K> {
+    async fn apply(&self, mut body: Value) -> Result<(Arc<K>, bool)> {
+        let live = self.live().await?;
+        if let Some((live, fields)) = &live {
+            if !owner::is_controlled_by(live.meta(), &self.owner.reference.uid) {
+                return Err(self.name_conflict());
+            }
+            if self.is_held(&body, &**live, fields.as_deref())? {
+                return Ok((live.clone(), false));
+            }
+            // Of an object that was replaced since, nothing may be overwritten.
+            body["metadata"]["uid"] = uid(&**live).into();
         }
-        if is_held(&body, &**live, fields.as_deref(), key)? {
-            return Ok((live.clone(), false));
+        if self.shared.dry_run {
+            let live = live.as_ref().map(|(live, _)| &**live);
+            return Ok((Arc::new(rehearsal::merged("apply", self.kind, &self.key, live, &body)?), true));
         }
-        // Of an object that was replaced since, nothing may be overwritten.
-        body["metadata"]["uid"] = uid(&**live).into();
+        let params = PatchParams {
+            field_manager: Some(self.shared.field_manager.to_string()),
+            // What we control is ours to decide; of what we have not seen, nothing may be taken by force.
+            force: live.is_some(),
+            ..PatchParams::default()
+        };
+        let (client, patch) = (&self.shared.client, Patch::Apply(&body));
+        match request::patch::<K>(client, "apply", self.kind, &self.key, None, &patch, &params).await {
+            Ok(object) => {
+                // The run that creates a child sees it in `Applied`; only others need to hear of it.
+                let trigger = if live.is_some() { Trigger::Everyone } else { Trigger::Others };
+                Ok((self.enter(object, trigger)?, true))
+            }
+            Err(error) if live.is_none() && error.is_conflict() => Err(self.foreign(error).await),
+            Err(error) => Err(error),
+        }
     }
-    let params = PatchParams {
-        field_manager: Some(shared.field_manager.to_string()),
-        // What we control is ours to decide; of what we have not seen, nothing may be taken by force.
-        force: live.is_some(),
-        ..PatchParams::default()
-    };
-    let existed = live.is_some();
-    match request::patch::<K>(&shared.client, "apply", key, None, &Patch::Apply(&body), &params).await {
-        Ok(object) => {
-            // The run that creates a child sees it in `Applied`; only others need to hear of it.
-            let trigger = if existed { Trigger::Everyone } else { Trigger::Others };
-            Ok((shared.written(store, object, &owner.key, trigger), true))
+
+    /// The child as it is: from the cache, or from the server where the cache may not hold it.
+    async fn live(&self) -> Result<Option<(Arc<K>, Option<Arc<FieldSet>>)>> {
+        match self.shared.reader.find_of::<K>(self.kind) {
+            Some(store) => match store.get_with_fields(&self.key) {
+                None if store.may_miss(&self.key) => self.fetch().await,
+                cached => Ok(cached),
+            },
+            // Only its metadata is cached.
+            None => self.fetch().await,
         }
-        Err(error) if !existed && error.is_conflict() => Err(foreign::<K>(shared, key, owner, error).await),
-        Err(error) => Err(error),
     }
-}
 
-/// Reads a child that a cache with a selector may not hold.
-async fn fetch<K: Object>(
-    shared: &Shared,
-    key: &ObjectKey,
-) -> Result<Option<(Arc<K>, Option<Arc<FieldSet>>)>> {
-    let live = request::get::<K>(&shared.client, key).await?;
-    Ok(live.map(|mut live| {
-        let fields = FieldSet::take(live.meta_mut(), &shared.field_manager).map(Arc::new);
-        (Arc::new(live), fields)
-    }))
-}
+    async fn fetch(&self) -> Result<Option<(Arc<K>, Option<Arc<FieldSet>>)>> {
+        let live = request::get::<K>(&self.shared.client, self.kind, &self.key).await?;
+        Ok(live.map(|mut live| {
+            let fields = FieldSet::take(live.meta_mut(), &self.shared.field_manager).map(Arc::new);
+            (Arc::new(live), fields)
+        }))
+    }
 
-/// A conflict on an object that the cache did not know: someone else has just made it.
-async fn foreign<K: Object>(shared: &Shared, key: &ObjectKey, owner: &Owner, error: Error) -> Error {
-    match request::get::<K>(&shared.client, key).await {
-        Ok(Some(live)) if !owner::is_controlled_by(live.meta(), &owner.reference.uid) => {
-            name_conflict::<K>(key, owner)
+    fn enter(&self, object: K, trigger: Trigger) -> Result<Arc<K>> {
+        if let Some(store) = self.shared.reader.find_of::<K>(self.kind) {
+            return Ok(self.shared.written(&store, object, &self.owner.key, trigger));
         }
-        _ => error,
+        let value = encode(&object, self.kind, &self.key)?;
+        self.owned.enter(self.shared, value, &self.owner.key, trigger);
+        Ok(Arc::new(object))
     }
-}
 
-fn is_held<K: Object>(body: &Value, live: &K, fields: Option<&FieldSet>, key: &ObjectKey) -> Result<bool> {
-    let Some(fields) = fields else { return Ok(false) };
-    let live = serde_json::to_value(live).map_err(|source| Error::Encode {
-        kind: Box::new(Kind::of::<K>()),
-        key: key.clone(),
-        source,
-    })?;
-    Ok(held::holds(body, &live, fields))
-}
+    /// A conflict on an object that the cache did not know: someone else has just made it.
+    async fn foreign(&self, error: Error) -> Error {
+        match request::get::<K>(&self.shared.client, self.kind, &self.key).await {
+            Ok(Some(live)) if !owner::is_controlled_by(live.meta(), &self.owner.reference.uid) => {
+                self.name_conflict()
+            }
+            _ => error,
+        }
+    }
 
-fn name_conflict<K: Object>(key: &ObjectKey, owner: &Owner) -> Error {
-    Error::NameConflict { kind: Box::new(Kind::of::<K>()), key: key.clone(), owner: owner.describe() }
+    fn is_held(&self, body: &Value, live: &K, fields: Option<&FieldSet>) -> Result<bool> {
+        let Some(fields) = fields else { return Ok(false) };
+        Ok(held::holds(body, &encode(live, self.kind, &self.key)?, fields))
+    }
+
+    fn name_conflict(&self) -> Error {
+        let (kind, key) = (Box::new(self.kind.clone()), self.key.clone());
+        Error::NameConflict { kind, key, owner: self.owner.describe() }
+    }
 }
 
 /// A kind that a controller owns, whatever its type.
 pub(crate) trait OwnedKind: Send + Sync {
     fn kind(&self) -> &Kind;
+    fn is_served(&self) -> bool;
+    /// Enters an object that was written in another form than it is cached.
+    fn enter(&self, shared: &Shared, object: Value, run: &ObjectKey, trigger: Trigger);
     /// Deletes what the owner controls and does not want. Returns how many that were.
     fn prune<'a>(
         &'a self,
@@ -164,14 +189,24 @@ pub(crate) trait OwnedKind: Send + Sync {
     ) -> BoxFuture<'a, Result<usize>>;
 }
 
-pub(crate) struct TypedOwnedKind<K> {
-    pub(crate) kind: Kind,
+pub(crate) struct OwnedStore<K> {
     pub(crate) store: Arc<Store<K>>,
 }
 
-impl<K: Object> OwnedKind for TypedOwnedKind<K> {
+impl<K: AnyObject> OwnedKind for OwnedStore<K> {
     fn kind(&self) -> &Kind {
-        &self.kind
+        self.store.kind()
+    }
+
+    fn is_served(&self) -> bool {
+        self.store.is_served()
+    }
+
+    fn enter(&self, shared: &Shared, object: Value, run: &ObjectKey, trigger: Trigger) {
+        // What cannot be read in this form arrives through the watch, and is reported there.
+        if let Ok(object) = serde_json::from_value(object) {
+            shared.written(&self.store, object, run, trigger);
+        }
     }
 
     fn prune<'a>(
@@ -183,13 +218,13 @@ impl<K: Object> OwnedKind for TypedOwnedKind<K> {
         Box::pin(async move {
             let mut pruned = 0;
             for object in self.store.owned_by(&owner.reference.uid) {
-                let key = ObjectKey::of(&*object);
-                let is_wanted = wanted.iter().any(|(kind, want)| *kind == self.kind && *want == key);
+                let (kind, key) = (self.store.kind(), ObjectKey::of(&*object));
+                let is_wanted = wanted.iter().any(|(of, want)| of == kind && *want == key);
                 if is_wanted || object.meta().deletion_timestamp.is_some() {
                     continue;
                 }
-                tracing::info!(kind = %self.kind, child = %key, "deleting a child that is no longer wanted");
-                shared.delete(&self.store, &*object).await?;
+                tracing::info!(%kind, child = %key, "deleting a child that is no longer wanted");
+                shared.delete(Some(&*self.store), kind, &*object).await?;
                 pruned += 1;
             }
             Ok(pruned)

@@ -6,11 +6,11 @@ use serde_json::{Map, Value, json};
 use super::{Owner, strip_nulls};
 use crate::{
     error::{Error, Result},
-    object::{Kind, Object, ObjectKey},
+    object::{AnyObject, Kind, ObjectKey},
 };
 
 /// Builds the body. Leaves out what an apply must not carry: status, nulls, and metadata that the server sets.
-pub(super) fn body<K: Object>(child: &K, kind: &Kind, key: &ObjectKey, owner: &Owner) -> Result<Value> {
+pub(super) fn body<K: AnyObject>(child: &K, kind: &Kind, key: &ObjectKey, owner: &Owner) -> Result<Value> {
     let encode = |source| Error::Encode { kind: Box::new(kind.clone()), key: key.clone(), source };
     let mut body = serde_json::to_value(child).map_err(encode)?;
     strip_nulls(&mut body);

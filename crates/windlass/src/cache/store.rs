@@ -8,6 +8,8 @@
 //! - An object is never replaced by an older one, whichever way that one arrives.
 //! - An own write that the watch has already passed is not put back: what the watch said since then stands.
 //! - A deletion of one uid never removes a newer object of the same name.
+//! - An object that cannot be read changes nothing: the last readable copy stays until there is another one, or
+//!   until the object is gone.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -15,9 +17,11 @@ use std::{
     sync::Arc,
 };
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+
 use crate::{
     apply::FieldSet,
-    object::{Object, ObjectKey, uid, version},
+    object::{AnyObject, ObjectKey, uid, version, version_of},
     owner,
 };
 
@@ -58,20 +62,43 @@ pub(crate) enum Written<K> {
 /// Derives index values from an object.
 pub(crate) type IndexFn<K> = Arc<dyn Fn(&K) -> Vec<String> + Send + Sync>;
 
+/// Changes an object before it is cached.
+pub(crate) type Transform<K> = Arc<dyn Fn(&mut K) + Send + Sync>;
+
 pub(crate) struct Objects<K> {
     field_manager: Arc<str>,
+    transform: Option<Transform<K>>,
     entries: BTreeMap<ObjectKey, Entry<K>>,
     by_owner: BTreeMap<String, BTreeSet<ObjectKey>>,
     indexes: BTreeMap<String, Index<K>>,
     /// Field sets are few and alike: one allocation serves all children of one shape.
     field_sets: BTreeSet<Arc<FieldSet>>,
-    /// Everything up to this version has been delivered by the watch.
+    /// Objects that exist and cannot be read, by uid, so that each is reported once.
+    unreadable: BTreeMap<ObjectKey, String>,
+    /// Uids that we deleted and the watch may still show, with the part and the list during which that happened.
+    tombstones: BTreeMap<String, (usize, u64)>,
+    parts: Vec<Part<K>>,
+}
+
+/// What one of the watches that feed the store has delivered.
+struct Part<K> {
+    namespace: Option<String>,
+    /// Everything up to this version has been delivered.
     watched: u64,
-    /// Uids that we deleted and the watch may still show, with the list during which that happened.
-    tombstones: BTreeMap<String, u64>,
     /// Set while a list is under way.
-    listing: Option<Vec<K>>,
+    listing: Option<Listing<K>>,
     lists: u64,
+}
+
+struct Listing<K> {
+    objects: Vec<K>,
+    unreadable: BTreeSet<ObjectKey>,
+}
+
+impl<K> Default for Listing<K> {
+    fn default() -> Self {
+        Self { objects: Vec::new(), unreadable: BTreeSet::new() }
+    }
 }
 
 struct Index<K> {
@@ -81,25 +108,32 @@ struct Index<K> {
 
 impl<K> fmt::Debug for Objects<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Objects")
-            .field("keys", &self.entries.keys())
-            .field("watched", &self.watched)
-            .finish_non_exhaustive()
+        f.debug_struct("Objects").field("keys", &self.entries.keys()).finish_non_exhaustive()
     }
 }
 
-impl<K: Object> Objects<K> {
-    pub(crate) fn new(field_manager: Arc<str>) -> Self {
+impl<K: AnyObject> Objects<K> {
+    pub(crate) fn new(
+        field_manager: Arc<str>,
+        parts: &[Option<String>],
+        transform: Option<Transform<K>>,
+    ) -> Self {
+        let part = |namespace: &Option<String>| Part {
+            namespace: namespace.clone(),
+            watched: 0,
+            listing: None,
+            lists: 0,
+        };
         Self {
             field_manager,
+            transform,
             entries: BTreeMap::new(),
             by_owner: BTreeMap::new(),
             indexes: BTreeMap::new(),
             field_sets: BTreeSet::new(),
-            watched: 0,
+            unreadable: BTreeMap::new(),
             tombstones: BTreeMap::new(),
-            listing: None,
-            lists: 0,
+            parts: parts.iter().map(part).collect(),
         }
     }
 
@@ -125,8 +159,23 @@ impl<K: Object> Objects<K> {
             .collect()
     }
 
+    pub(crate) fn keys(&self) -> Vec<ObjectKey> {
+        self.entries.keys().cloned().collect()
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.entries.len()
+    }
+
+    pub(crate) fn unreadable(&self) -> usize {
+        self.unreadable.len()
+    }
+
+    /// Some objects, evenly spread, and how many there are.
+    pub(crate) fn sample(&self) -> (Vec<Arc<K>>, usize) {
+        const SAMPLE: usize = 64;
+        let every = self.entries.len().div_ceil(SAMPLE).max(1);
+        (self.entries.values().step_by(every).map(|entry| entry.object.clone()).collect(), self.entries.len())
     }
 
     /// The objects whose controller owner has this uid.
@@ -147,48 +196,95 @@ impl<K: Object> Objects<K> {
             .collect()
     }
 
+    /// The part of the store that an object belongs to; the first one, should none watch its namespace.
+    fn part(&self, key: &ObjectKey) -> usize {
+        let of = |part: &Part<K>| part.namespace.is_none() || part.namespace.as_deref() == key.namespace();
+        self.parts.iter().position(of).unwrap_or(0)
+    }
+
+    fn delivered(&mut self, key: &ObjectKey, version: u64) {
+        let part = self.part(key);
+        let watched = &mut self.parts[part].watched;
+        *watched = version.max(*watched);
+    }
+
+    /// The watch has come this far.
+    pub(crate) fn watched(&mut self, part: usize, version: u64) {
+        let watched = &mut self.parts[part].watched;
+        *watched = version.max(*watched);
+    }
+
     /// The watch delivered an addition or a modification.
     pub(crate) fn watch_applied(&mut self, object: K) -> Option<Change<K>> {
-        self.watched = self.watched.max(version(&object));
+        let key = ObjectKey::of(&object);
+        self.delivered(&key, version(&object));
+        self.unreadable.remove(&key);
         self.put(object, false)
     }
 
     /// The watch delivered a deletion.
-    pub(crate) fn watch_deleted(&mut self, object: &K) -> Option<Change<K>> {
-        let key = ObjectKey::of(object);
-        let deleted_at = version(object);
-        self.watched = self.watched.max(deleted_at);
-        self.tombstones.remove(uid(object));
+    pub(crate) fn watch_deleted(&mut self, object: &ObjectMeta) -> Option<Change<K>> {
+        let key = ObjectKey::of_meta(object);
+        let deleted_at = version_of(object);
+        let deleted = object.uid.as_deref().unwrap_or_default();
+        self.delivered(&key, deleted_at);
+        self.tombstones.remove(deleted);
+        self.unreadable.remove(&key);
         let entry = self.entries.get(&key)?;
         // A newer object of the same name, which an own write put here.
-        if entry.version > deleted_at && uid(&*entry.object) != uid(object) {
+        if entry.version > deleted_at && uid(&*entry.object) != deleted {
             return None;
         }
         self.remove(&key)
     }
 
+    /// The watch delivered an object that cannot be read. Returns whether that is news.
+    pub(crate) fn watch_unreadable(&mut self, object: &ObjectMeta) -> bool {
+        let key = ObjectKey::of_meta(object);
+        self.delivered(&key, version_of(object));
+        self.mark_unreadable(key, object)
+    }
+
+    fn mark_unreadable(&mut self, key: ObjectKey, object: &ObjectMeta) -> bool {
+        let uid = object.uid.clone().unwrap_or_default();
+        self.unreadable.insert(key, uid.clone()).is_none_or(|known| known != uid)
+    }
+
     /// A list begins: what it does not hold will be gone when it ends.
-    pub(crate) fn list_started(&mut self) {
-        self.lists += 1;
-        self.listing = Some(Vec::new());
+    pub(crate) fn list_started(&mut self, part: usize) {
+        let part = &mut self.parts[part];
+        part.lists += 1;
+        part.listing = Some(Listing::default());
     }
 
-    pub(crate) fn listed(&mut self, object: K) {
-        self.listing.get_or_insert_default().push(object);
+    pub(crate) fn listed(&mut self, part: usize, object: K) {
+        self.parts[part].listing.get_or_insert_default().objects.push(object);
     }
 
-    /// The list is complete. Returns what changed, and the own writes newer than anything listed: the list alone
-    /// cannot tell whether those are gone or younger than the list.
-    pub(crate) fn list_finished(&mut self, initial: bool) -> (Vec<Change<K>>, Vec<(ObjectKey, u64)>) {
-        let listed = self.listing.take().unwrap_or_default();
-        let newest = listed.iter().map(version).max().unwrap_or(0);
+    /// The list holds an object that cannot be read. Returns whether that is news.
+    pub(crate) fn listed_unreadable(&mut self, part: usize, object: &ObjectMeta) -> bool {
+        let key = ObjectKey::of_meta(object);
+        self.parts[part].listing.get_or_insert_default().unreadable.insert(key.clone());
+        self.mark_unreadable(key, object)
+    }
+
+    /// The list of version `at` is complete. Returns what changed, and the own writes newer than the list: it
+    /// alone cannot tell whether those are gone or younger.
+    pub(crate) fn list_finished(
+        &mut self,
+        part: usize,
+        initial: bool,
+        at: u64,
+    ) -> (Vec<Change<K>>, Vec<(ObjectKey, u64)>) {
+        let Listing { objects: listed, unreadable } = self.parts[part].listing.take().unwrap_or_default();
+        let newest = listed.iter().map(version).max().unwrap_or(0).max(at);
         let keys: BTreeSet<ObjectKey> = listed.iter().map(ObjectKey::of).collect();
-        self.watched = self.watched.max(newest);
+        self.watched(part, newest);
         let mut changes: Vec<_> = listed.into_iter().filter_map(|object| self.put(object, initial)).collect();
         let mut doubtful = Vec::new();
         let mut gone = Vec::new();
         for (key, entry) in &self.entries {
-            if !keys.contains(key) {
+            if self.part(key) == part && !keys.contains(key) && !unreadable.contains(key) {
                 if entry.unconfirmed && entry.version > newest {
                     doubtful.push((key.clone(), entry.version));
                 } else {
@@ -197,10 +293,28 @@ impl<K: Object> Objects<K> {
             }
         }
         changes.extend(gone.iter().filter_map(|key| self.remove(key)));
+        self.forget_unreadable(part, |key| unreadable.contains(key));
         // What was deleted before this list began is not in it, and no event will speak of it again.
-        let current = self.lists;
-        self.tombstones.retain(|_, list| *list >= current);
+        let current = self.parts[part].lists;
+        self.tombstones.retain(|_, (of, list)| *of != part || *list >= current);
         (changes, doubtful)
+    }
+
+    fn forget_unreadable(&mut self, part: usize, keep: impl Fn(&ObjectKey) -> bool) {
+        let forgotten: Vec<ObjectKey> =
+            self.unreadable.keys().filter(|key| self.part(key) == part && !keep(key)).cloned().collect();
+        for key in forgotten {
+            self.unreadable.remove(&key);
+        }
+    }
+
+    /// The kind is not served any more, and none of its objects exists.
+    pub(crate) fn vanished(&mut self, part: usize) -> Vec<Change<K>> {
+        let gone: Vec<ObjectKey> =
+            self.entries.keys().filter(|key| self.part(key) == part).cloned().collect();
+        self.forget_unreadable(part, |_| false);
+        self.tombstones.retain(|_, (of, _)| *of != part);
+        gone.iter().filter_map(|key| self.remove(key)).collect()
     }
 
     /// An own write returned `object`.
@@ -211,7 +325,7 @@ impl<K: Object> Objects<K> {
             return Written::Known(entry.object.clone());
         }
         // The watch has passed this version: what it delivered is at least as new, even if that was a deletion.
-        if at > self.watched && !self.tombstones.contains_key(uid(&object)) {
+        if at > self.parts[self.part(&key)].watched && !self.tombstones.contains_key(uid(&object)) {
             let change = self.replace(object, false);
             if let Some(entry) = self.entries.get_mut(&key) {
                 entry.unconfirmed = true;
@@ -227,7 +341,8 @@ impl<K: Object> Objects<K> {
         if uid(&*self.entries.get(key)?.object) != deleted_uid {
             return None;
         }
-        self.tombstones.insert(deleted_uid.to_owned(), self.lists);
+        let part = self.part(key);
+        self.tombstones.insert(deleted_uid.to_owned(), (part, self.parts[part].lists));
         self.remove(key)
     }
 
@@ -259,6 +374,9 @@ impl<K: Object> Objects<K> {
     fn replace(&mut self, mut object: K, initial: bool) -> Change<K> {
         let (key, version) = (ObjectKey::of(&object), version(&object));
         let fields = self.intern(FieldSet::take(object.meta_mut(), &self.field_manager));
+        if let Some(transform) = &self.transform {
+            transform(&mut object);
+        }
         let object = Arc::new(object);
         let old = self.unlink(&key);
         self.link(&key, &object);

@@ -15,9 +15,9 @@ fn map(name: &str, uid: &str, version: u64) -> ConfigMap {
 }
 
 fn objects() -> Objects<ConfigMap> {
-    let mut objects = Objects::new("us".into());
-    objects.list_started();
-    objects.list_finished(true);
+    let mut objects = Objects::new("us".into(), &[None], None);
+    objects.list_started(0);
+    objects.list_finished(0, true, 0);
     objects
 }
 
@@ -52,7 +52,7 @@ fn a_late_event_never_replaces_a_newer_own_write() {
 fn an_own_write_that_the_watch_has_passed_is_not_put_back() {
     let mut objects = objects();
     objects.watch_applied(map("a", "x", 5));
-    objects.watch_deleted(&map("a", "x", 6));
+    objects.watch_deleted(&map("a", "x", 6).metadata);
     assert!(
         matches!(objects.written(map("a", "x", 5)), Written::Gone(_)),
         "its answer came after its deletion"
@@ -65,7 +65,7 @@ fn a_deletion_of_an_old_uid_leaves_its_successor() {
     let mut objects = objects();
     objects.watch_applied(map("a", "x", 3));
     objects.written(map("a", "y", 9));
-    assert!(objects.watch_deleted(&map("a", "x", 6)).is_none());
+    assert!(objects.watch_deleted(&map("a", "x", 6).metadata).is_none());
     assert_eq!(held(&objects, "a"), Some(("y".into(), 9)));
 }
 
@@ -75,7 +75,7 @@ fn an_object_that_we_deleted_does_not_come_back_with_a_late_event() {
     objects.watch_applied(map("a", "x", 3));
     assert!(objects.deleted(&key("a"), "x").is_some());
     assert!(objects.watch_applied(map("a", "x", 4)).is_none());
-    assert!(objects.watch_deleted(&map("a", "x", 5)).is_none(), "known already");
+    assert!(objects.watch_deleted(&map("a", "x", 5).metadata).is_none(), "known already");
     assert!(objects.watch_applied(map("a", "y", 6)).is_some(), "a new object of that name");
 }
 
@@ -83,7 +83,7 @@ fn an_object_that_we_deleted_does_not_come_back_with_a_late_event() {
 fn a_creation_that_was_deleted_before_the_watch_delivered_it_vanishes() {
     let mut objects = objects();
     objects.written(map("a", "x", 5));
-    assert!(objects.watch_deleted(&map("a", "x", 6)).is_some());
+    assert!(objects.watch_deleted(&map("a", "x", 6).metadata).is_some());
     assert_eq!(held(&objects, "a"), None);
 }
 
@@ -93,10 +93,10 @@ fn a_list_drops_what_it_does_not_hold_and_doubts_newer_own_writes() {
     objects.watch_applied(map("a", "x", 3));
     objects.watch_applied(map("b", "x2", 4));
     objects.written(map("c", "x3", 9));
-    objects.list_started();
-    objects.listed(map("b", "x2", 4));
-    objects.listed(map("d", "x4", 8));
-    let (changes, doubtful) = objects.list_finished(false);
+    objects.list_started(0);
+    objects.listed(0, map("b", "x2", 4));
+    objects.listed(0, map("d", "x4", 8));
+    let (changes, doubtful) = objects.list_finished(0, false, 0);
     let summary: Vec<_> = changes.iter().map(|c| (c.key.name().to_owned(), c.new.is_some())).collect();
     assert_eq!(summary, [("d".to_owned(), true), ("a".to_owned(), false)]);
     assert_eq!(doubtful, [(key("c"), 9)]);
@@ -108,10 +108,10 @@ fn a_list_drops_what_it_does_not_hold_and_doubts_newer_own_writes() {
 fn what_a_list_shows_of_a_deleted_object_is_ignored() {
     let mut objects = objects();
     objects.watch_applied(map("a", "x", 3));
-    objects.list_started();
-    objects.listed(map("a", "x", 3));
+    objects.list_started(0);
+    objects.listed(0, map("a", "x", 3));
     objects.deleted(&key("a"), "x");
-    let (changes, _) = objects.list_finished(false);
+    let (changes, _) = objects.list_finished(0, false, 0);
     assert!(changes.is_empty());
     assert_eq!(held(&objects, "a"), None);
     assert!(objects.watch_applied(map("a", "x", 4)).is_none(), "still ignored after the list");
@@ -141,7 +141,7 @@ fn indexes_follow_the_objects() {
     assert!(objects.indexed("team", "red").unwrap().is_empty());
     assert_eq!(objects.indexed("team", "blue").unwrap().len(), 1);
     assert_eq!((objects.owned_by("red").len(), objects.owned_by("blue").len()), (0, 1));
-    objects.watch_deleted(&labelled(3, "blue"));
+    objects.watch_deleted(&labelled(3, "blue").metadata);
     assert!(objects.indexed("team", "blue").unwrap().is_empty());
     assert!(objects.indexed("size", "1").is_none());
 }
@@ -197,7 +197,7 @@ proptest! {
                     objects.watch_applied(map("a", &uid.to_string(), *at));
                 }
                 None => {
-                    objects.watch_deleted(&map("a", &last_uid.to_string(), *at));
+                    objects.watch_deleted(&map("a", &last_uid.to_string(), *at).metadata);
                 }
             }
             if let Some((_, version)) = held(&objects, "a") {

@@ -1,182 +1,368 @@
-//! The task that feeds one store: kube's watcher, with a backoff that has no jitter so that runs can be repeated.
+//! The task that feeds one store: a list, then a watch that is resumed whenever it ends, for as long as it runs.
+//!
+//! # Guarantees
+//!
+//! - A watch that has fallen silent is noticed and replaced: the server is heard of at least once a minute
+//!   (bookmarks), or else ends the watch after the time that it was given.
+//! - A kind that is not served is no error that grows: its objects are gone, and it is asked for every few
+//!   seconds until it is served.
+//! - Delays have no jitter, so that runs can be repeated.
 
-use std::{borrow::Cow, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
-use futures::StreamExt;
+use futures::{AsyncBufReadExt, StreamExt};
+use http::{HeaderValue, header::ACCEPT_ENCODING};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::{
-    Api, Client, Resource,
-    core::DynamicResourceScope,
-    runtime::{
-        WatchStreamExt,
-        utils::Backoff,
-        watcher::{self, Event, watcher},
-    },
+    Client,
+    api::{ListParams, Request, WatchParams},
 };
-use serde::Deserialize;
+use tokio::time::{Instant, timeout};
 
-use super::{Failure, Scope, Store};
+use super::{
+    Failure, Store,
+    listing::{self, Event, Item, Page},
+};
 use crate::{
     error::chain,
-    object::{Kind, Object},
+    object::{AnyObject, ObjectKey},
     request,
 };
 
-/// Watches until dropped. Errors are reported, and the watch is resumed with backoff.
-pub(super) async fn run<K: Object>(store: Arc<Store<K>>, client: Client, scope: Scope) {
-    let api: Api<Unscoped<K>> = match &scope.namespace {
-        Some(namespace) if crate::object::is_namespaced::<K>() => {
-            Api::namespaced_with(client.clone(), namespace, &())
-        }
-        _ => Api::all(client.clone()),
-    };
-    let config = watcher::Config {
-        label_selector: scope.labels.clone(),
-        field_selector: scope.fields.clone(),
-        ..watcher::Config::default()
-    };
-    let kind = Kind::of::<K>();
-    let mut events = watcher(api, config).backoff(WatchBackoff::default()).boxed();
-    while let Some(event) = events.next().await {
-        match event {
-            Ok(event) => receive(&store, &client, event).await,
-            Err(error) => {
-                let failure = Failure { text: chain(&error), refused: is_refusal(&error) };
-                tracing::warn!(%kind, error = failure.text, "watch failed, retrying");
-                store.health.send_modify(|health| health.failure = Some(failure));
-            }
-        }
-    }
-}
+/// What the server is asked to limit a watch to.
+const WATCH: Duration = Duration::from_secs(290);
+/// How much longer than that a watch may last if the server sends no bookmarks.
+const GRACE: Duration = Duration::from_secs(30);
+/// How long a server that sends bookmarks, which it does every minute, may be silent.
+const SILENCE: Duration = Duration::from_secs(150);
+/// How long a watch may take to begin.
+const CONNECT: Duration = Duration::from_secs(30);
+/// How long one page of a list may take.
+const LIST: Duration = Duration::from_mins(2);
+/// How many objects a page of a list has.
+const PAGE: u32 = 500;
+/// How long a kind that is not served is left alone before it is asked for again, at most.
+const ABSENT: Duration = Duration::from_secs(5);
+/// What lies between two requests that would otherwise follow each other at once.
+const PAUSE: Duration = Duration::from_secs(1);
 
-async fn receive<K: Object>(store: &Store<K>, client: &Client, event: Event<Unscoped<K>>) {
-    let change = match event {
-        Event::Init => {
-            store.write().list_started();
-            return;
-        }
-        Event::InitApply(object) => {
-            store.write().listed(object.0);
-            return;
-        }
-        Event::InitDone => {
-            finish_list(store, client).await;
-            None
-        }
-        Event::Apply(object) => store.write().watch_applied(object.0),
-        Event::Delete(object) => store.write().watch_deleted(&object.0),
-    };
-    if let Some(change) = change {
-        store.notify(&change, None);
-    }
-    store.health.send_if_modified(|health| health.failure.take().is_some());
-}
-
-async fn finish_list<K: Object>(store: &Store<K>, client: &Client) {
-    let initial = !store.health.borrow().synced;
-    let (changes, doubtful) = store.write().list_finished(initial);
-    for change in &changes {
-        store.notify(change, None);
-    }
-    store.health.send_modify(|health| {
-        health.synced = true;
-        health.failure = None;
+/// Watches until dropped: every namespace of the scope, or all at once.
+pub(super) async fn run<K: AnyObject>(store: Arc<Store<K>>, client: Client) {
+    let feeds = store.scope.parts().into_iter().enumerate().map(|(part, namespace)| {
+        let path = store.kind.path(namespace.as_deref());
+        let (store, client) = (store.clone(), client.clone());
+        let feed = Feed {
+            store,
+            client,
+            part,
+            path,
+            version: None,
+            bookmarks: false,
+            misses: 0,
+            backoff: Backoff::default(),
+        };
+        feed.run()
     });
-    // An own write newer than everything in the list is either younger than the list or gone: ask.
-    for (key, seen) in doubtful {
-        if let Ok(None) = request::get::<K>(client, &key).await {
-            let change = store.write().absent(&key, seen);
-            if let Some(change) = change {
-                store.notify(&change, None);
-            }
+    futures::future::join_all(feeds).await;
+}
+
+/// Why a list or a watch ended.
+#[derive(Debug)]
+enum Trouble {
+    /// The server does not know the kind.
+    Missing(String),
+    /// The version to go on from is too old: list again.
+    Expired,
+    Failed(Failure),
+}
+
+impl Trouble {
+    fn of(operation: &str, error: &kube::Error) -> Self {
+        let text = format!("{operation}: {}", chain(error));
+        match error {
+            // A kind that the server does not know is answered without a reason.
+            kube::Error::Api(status) if status.code == 404 => Self::Missing(text),
+            kube::Error::Api(status) if status.code == 410 => Self::Expired,
+            kube::Error::Api(status) => Self::Failed(Failure { text, refused: status.code == 403 }),
+            _ => Self::failed(text),
         }
+    }
+
+    fn failed(text: String) -> Self {
+        Self::Failed(Failure { text, refused: false })
     }
 }
 
-/// Whether the server answered that there is no such kind, or that we may not read it.
-fn is_refusal(error: &watcher::Error) -> bool {
-    match error {
-        watcher::Error::InitialListFailed(kube::Error::Api(status))
-        | watcher::Error::WatchStartFailed(kube::Error::Api(status)) => {
-            // A kind that the server does not know is answered without a reason.
-            matches!(status.code, 403 | 404)
+/// One list and watch.
+struct Feed<K> {
+    store: Arc<Store<K>>,
+    client: Client,
+    part: usize,
+    path: String,
+    /// Where the watch goes on; `None` before a list.
+    version: Option<String>,
+    /// Whether this server sends bookmarks.
+    bookmarks: bool,
+    /// How often in a row the server said that it does not know the kind.
+    misses: u32,
+    backoff: Backoff,
+}
+
+impl<K: AnyObject> Feed<K> {
+    async fn run(mut self) {
+        loop {
+            let ended = match self.version.clone() {
+                None => self.list().await,
+                Some(version) => self.watch(&version).await,
+            };
+            match ended {
+                Ok(()) => {}
+                Err(Trouble::Missing(text)) => self.missing(text).await,
+                Err(Trouble::Expired) => {
+                    tracing::debug!(kind = %self.store.kind, "the watch has fallen behind, listing again");
+                    self.version = None;
+                    self.backoff.wait().await;
+                }
+                Err(Trouble::Failed(failure)) => {
+                    tracing::warn!(kind = %self.store.kind, error = failure.text, "watch failed, retrying");
+                    self.store.health.send_modify(|health| health.failed(self.part, failure));
+                    self.backoff.wait().await;
+                }
+            }
         }
-        _ => false,
+    }
+
+    async fn list(&mut self) -> Result<(), Trouble> {
+        self.store.write().list_started(self.part);
+        let mut next = None;
+        let version = loop {
+            let page = timeout(LIST, self.page(next)).await;
+            let page =
+                page.map_err(|_| Trouble::failed(format!("failed to list: no answer in {LIST:?}")))??;
+            self.enter_page(page.items);
+            match page.next {
+                Some(token) => next = Some(token),
+                None => break page.version,
+            }
+        };
+        self.finish_list(version.parse().unwrap_or(0)).await;
+        self.version = Some(version);
+        Ok(())
+    }
+
+    async fn page(&self, next: Option<String>) -> Result<Page<K>, Trouble> {
+        let fail = |error: &kube::Error| Trouble::of("failed to list", error);
+        let params = ListParams {
+            label_selector: self.store.scope.labels.clone(),
+            field_selector: self.store.scope.fields.clone(),
+            limit: Some(PAGE),
+            continue_token: next,
+            ..ListParams::default()
+        };
+        let target = Request::new(&self.path);
+        let request = if K::metadata_api() { target.list_metadata(&params) } else { target.list(&params) };
+        let request = request.map_err(|e| fail(&kube::Error::BuildRequest(e)))?;
+        let text = self.client.request_text(request).await.map_err(|e| fail(&e))?;
+        listing::page(&text).map_err(|e| fail(&kube::Error::SerdeError(e)))
+    }
+
+    fn enter_page(&self, items: Vec<Item<K>>) {
+        let mut objects = self.store.write();
+        for item in items {
+            match item {
+                Item::Read(object) => objects.listed(self.part, object),
+                Item::Unreadable { meta, reason } => {
+                    if objects.listed_unreadable(self.part, &meta) {
+                        self.report_unreadable(&meta, &reason);
+                    }
+                }
+            }
+        }
+    }
+
+    async fn finish_list(&mut self, at: u64) {
+        let (live, absent) = {
+            let health = self.store.health.borrow();
+            (health.is_live(self.part), health.was_absent(self.part))
+        };
+        self.misses = 0;
+        let (changes, doubtful) = self.store.write().list_finished(self.part, !live, at);
+        for change in &changes {
+            self.store.notify(change, None);
+        }
+        self.store.health.send_modify(|health| health.listed(self.part));
+        if absent {
+            tracing::info!(kind = %self.store.kind, "the kind is served now");
+            self.store.notify_served(true);
+        }
+        // An own write newer than the list is either younger than the list or gone: ask.
+        for (key, seen) in doubtful {
+            if let Ok(None) = request::get::<K>(&self.client, &self.store.kind, &key).await {
+                let change = self.store.write().absent(&key, seen);
+                if let Some(change) = change {
+                    self.store.notify(&change, None);
+                }
+            }
+        }
+    }
+
+    async fn watch(&mut self, version: &str) -> Result<(), Trouble> {
+        let started = Instant::now();
+        let connected = timeout(CONNECT, self.client.request_stream(self.watch_request(version)?)).await;
+        let stream = connected
+            .map_err(|_| Trouble::failed(format!("failed to start the watch: no answer in {CONNECT:?}")))?
+            .map_err(|error| Trouble::of("failed to start the watch", &error))?;
+        self.misses = 0;
+        self.store.health.send_if_modified(|health| health.recovered(self.part));
+        let mut lines = std::pin::pin!(stream.lines());
+        loop {
+            let limit = if self.bookmarks { SILENCE } else { WATCH + GRACE };
+            let line = timeout(limit, lines.next()).await;
+            match line.map_err(|_| Trouble::failed(format!("the watch was silent for {limit:?}")))? {
+                Some(Ok(line)) => {
+                    if !self.receive(&line)? {
+                        break;
+                    }
+                }
+                Some(Err(error)) => {
+                    tracing::debug!(kind = %self.store.kind, %error, "the watch broke off");
+                    break;
+                }
+                None => break,
+            }
+        }
+        // A server that ends every watch at once is not asked again at once.
+        if started.elapsed() < PAUSE {
+            tokio::time::sleep(PAUSE).await;
+        }
+        Ok(())
+    }
+
+    fn watch_request(&self, version: &str) -> Result<http::Request<Vec<u8>>, Trouble> {
+        let params = WatchParams {
+            label_selector: self.store.scope.labels.clone(),
+            field_selector: self.store.scope.fields.clone(),
+            timeout: Some(WATCH.as_secs() as u32),
+            ..WatchParams::default()
+        };
+        let target = Request::new(&self.path);
+        let request = if K::metadata_api() {
+            target.watch_metadata(&params, version)
+        } else {
+            target.watch(&params, version)
+        };
+        let mut request =
+            request.map_err(|e| Trouble::of("failed to start the watch", &kube::Error::BuildRequest(e)))?;
+        // Kubernetes 1.37 compresses every event by itself, which the client's decompression does not read.
+        request.headers_mut().insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        Ok(request)
+    }
+
+    /// Enters one event. Returns false for a line that was cut off, which ends the watch.
+    fn receive(&mut self, line: &str) -> Result<bool, Trouble> {
+        let event = match listing::event::<K>(line) {
+            Ok(event) => event,
+            Err(error) if error.is_eof() => return Ok(false),
+            Err(error) => {
+                return Err(Trouble::of("failed to read an event", &kube::Error::SerdeError(error)));
+            }
+        };
+        let change = match event {
+            Event::Failed(status) => {
+                return Err(Trouble::of("the watch failed", &kube::Error::Api(status)));
+            }
+            Event::Bookmark(version) => {
+                self.bookmarks = true;
+                self.store.write().watched(self.part, version.parse().unwrap_or(0));
+                self.version = Some(version);
+                return Ok(true);
+            }
+            Event::Applied(Item::Read(object)) => {
+                self.version.clone_from(&object.meta().resource_version);
+                self.store.write().watch_applied(object)
+            }
+            Event::Applied(Item::Unreadable { meta, reason }) => {
+                self.version.clone_from(&meta.resource_version);
+                if self.store.write().watch_unreadable(&meta) {
+                    self.report_unreadable(&meta, &reason);
+                }
+                None
+            }
+            Event::Deleted(meta) => {
+                self.version.clone_from(&meta.resource_version);
+                self.store.write().watch_deleted(&meta)
+            }
+        };
+        if let Some(change) = change {
+            self.store.notify(&change, None);
+        }
+        Ok(true)
+    }
+
+    fn report_unreadable(&self, meta: &ObjectMeta, reason: &str) {
+        let key = ObjectKey::of_meta(meta);
+        tracing::error!(
+            kind = %self.store.kind, object = %key, error = reason,
+            "an object cannot be read and is left out; does the CRD's schema fit this program?"
+        );
+    }
+
+    /// The server does not know the kind: its definition was removed, or is not installed yet.
+    async fn missing(&mut self, text: String) {
+        let (synced, absent) = {
+            let health = self.store.health.borrow();
+            (health.was_synced(self.part), health.was_absent(self.part))
+        };
+        self.misses = self.misses.saturating_add(1);
+        self.version = None;
+        // One such answer may come from a server that is just starting: what is cached goes at the second.
+        if !absent && (!synced || self.misses > 1) {
+            tracing::info!(
+                kind = %self.store.kind, answer = text,
+                "the kind is not served; waiting for it (is its CRD installed?)"
+            );
+            let changes = self.store.write().vanished(self.part);
+            self.store.health.send_modify(|health| health.missing(self.part, text));
+            for change in &changes {
+                self.store.notify(change, None);
+            }
+            self.store.notify_served(false);
+        }
+        tokio::time::sleep(PAUSE.saturating_mul(self.misses).min(ABSENT)).await;
     }
 }
 
 /// 800 ms doubling to 30 s; starts over after two quiet minutes.
 #[derive(Debug)]
-struct WatchBackoff {
+struct Backoff {
     next: Duration,
-    last: Option<tokio::time::Instant>,
+    last: Option<Instant>,
 }
 
-impl WatchBackoff {
+impl Backoff {
     const FIRST: Duration = Duration::from_millis(800);
     const LONGEST: Duration = Duration::from_secs(30);
     const QUIET: Duration = Duration::from_mins(2);
-}
 
-impl Default for WatchBackoff {
-    fn default() -> Self {
-        Self { next: Self::FIRST, last: None }
+    async fn wait(&mut self) {
+        tokio::time::sleep(self.next_delay()).await;
     }
-}
 
-impl Iterator for WatchBackoff {
-    type Item = Duration;
-
-    fn next(&mut self) -> Option<Duration> {
-        let now = tokio::time::Instant::now();
+    fn next_delay(&mut self) -> Duration {
+        let now = Instant::now();
         if self.last.is_some_and(|last| now.duration_since(last) > Self::QUIET) {
             self.next = Self::FIRST;
         }
         self.last = Some(now);
         let delay = self.next;
         self.next = (delay * 2).min(Self::LONGEST);
-        Some(delay)
+        delay
     }
 }
 
-impl Backoff for WatchBackoff {
-    /// Does nothing: the watcher calls it when it begins a list, before that can have succeeded, and a list that
-    /// fails again and again would then be retried at the first delay for ever.
-    fn reset(&mut self) {}
-}
-
-/// `K` with its scope decided when the program runs: a namespaced kind may be watched in one namespace or in all.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(transparent)]
-#[serde(bound = "K: Object")]
-struct Unscoped<K>(K);
-
-impl<K: Object> Resource for Unscoped<K> {
-    type DynamicType = ();
-    type Scope = DynamicResourceScope;
-
-    fn kind((): &()) -> Cow<'_, str> {
-        K::kind(&())
-    }
-
-    fn group((): &()) -> Cow<'_, str> {
-        K::group(&())
-    }
-
-    fn version((): &()) -> Cow<'_, str> {
-        K::version(&())
-    }
-
-    fn plural((): &()) -> Cow<'_, str> {
-        K::plural(&())
-    }
-
-    fn meta(&self) -> &ObjectMeta {
-        self.0.meta()
-    }
-
-    fn meta_mut(&mut self) -> &mut ObjectMeta {
-        self.0.meta_mut()
+impl Default for Backoff {
+    fn default() -> Self {
+        Self { next: Self::FIRST, last: None }
     }
 }
 
@@ -186,16 +372,15 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn retries_slow_down_until_the_watch_has_been_quiet() {
-        let mut backoff = WatchBackoff::default();
+        let mut backoff = Backoff::default();
         let mut delays = Vec::new();
         for _ in 0..8 {
-            backoff.reset();
-            let delay = backoff.next().unwrap();
-            tokio::time::sleep(delay).await;
-            delays.push(delay.as_millis());
+            let started = Instant::now();
+            backoff.wait().await;
+            delays.push(started.elapsed().as_millis());
         }
         assert_eq!(delays, [800, 1600, 3200, 6400, 12800, 25600, 30000, 30000]);
         tokio::time::sleep(Duration::from_mins(3)).await;
-        assert_eq!(backoff.next(), Some(WatchBackoff::FIRST));
+        assert_eq!(backoff.next_delay(), Backoff::FIRST);
     }
 }

@@ -5,7 +5,7 @@ use std::future::Future;
 use super::Context;
 use crate::{
     error::{Error, Result},
-    object::Object,
+    object::AnyObject,
 };
 
 /// Where the reconciled object is in its life, as far as a finalizer cares.
@@ -24,7 +24,7 @@ impl Finalization {
     }
 }
 
-impl<R: Object> Context<R> {
+impl<R: AnyObject> Context<R> {
     /// Guards the reconciled object with a finalizer.
     ///
     /// # Guarantees
@@ -55,7 +55,7 @@ impl<R: Object> Context<R> {
         match (meta.deletion_timestamp.is_some(), guarded) {
             (false, true) => Ok(Finalization::Active),
             (false, false) => {
-                self.modify(&*object, |object| {
+                self.modify_as(self.watches.kind(), &*object, |object| {
                     object.meta_mut().finalizers.get_or_insert_default().push(finalizer.to_owned());
                 })
                 .await?;
@@ -74,7 +74,7 @@ impl<R: Object> Context<R> {
     pub async fn release(&self, finalizer: &str) -> Result<()> {
         let object = self.newest("release")?;
         let released = self
-            .modify(&*object, |object| {
+            .modify_as(self.watches.kind(), &*object, |object| {
                 object.meta_mut().finalizers.get_or_insert_default().retain(|name| name != finalizer);
             })
             .await;

@@ -7,15 +7,15 @@ use kube::{api::Patch, core::object::HasStatus};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{Context, Trigger, write::encode};
+use super::{Context, Trigger, encode, rehearsal};
 use crate::{
     error::{Error, Result},
     merge,
-    object::{Kind, Object, ObjectKey, uid},
+    object::{AnyObject, Kind, Object, ObjectKey, uid},
     request,
 };
 
-impl<R: Object> Context<R> {
+impl<R: AnyObject> Context<R> {
     /// Sets the status of the reconciled object, and returns the object as it is then.
     ///
     /// Nothing is sent if the cached object has this status already. The difference is sent as a merge patch of
@@ -26,7 +26,7 @@ impl<R: Object> Context<R> {
         R::Status: Serialize,
     {
         let object = self.object("update the status")?;
-        self.patch_status(&**object, &status).await
+        self.patch_status_as(self.watches.kind(), &**object, &status).await
     }
 
     /// Sets the status of any object: for kinds without [`HasStatus`], such as the built-in ones, and for
@@ -34,32 +34,51 @@ impl<R: Object> Context<R> {
     ///
     /// Compares with the newest cached copy of the object; see [`Context::update_status`].
     pub async fn patch_status<K: Object>(&self, object: &K, status: &impl Serialize) -> Result<Arc<K>> {
+        self.patch_status_as(&Kind::of::<K>(), object, status).await
+    }
+
+    pub(super) async fn patch_status_as<K: AnyObject>(
+        &self,
+        kind: &Kind,
+        object: &K,
+        status: &impl Serialize,
+    ) -> Result<Arc<K>> {
         let key = ObjectKey::of(object);
-        let cached = self.shared.reader.find::<K>().and_then(|store| store.get(&key));
+        let cached = self.shared.reader.find_of::<K>(kind).and_then(|store| store.get(&key));
         let newest = cached.filter(|cached| uid(&**cached) == uid(object));
         let newest = newest.unwrap_or_else(|| Arc::new(object.clone()));
-        let old = encode(&*newest, &key)?;
+        let old = encode(&*newest, kind, &key)?;
         let new = serde_json::to_value(status).map_err(|source| Error::Encode {
-            kind: Box::new(Kind::of::<K>()),
+            kind: Box::new(kind.clone()),
             key: key.clone(),
             source,
         })?;
         let nothing = json!({});
         let old = old.get("status").filter(|status| !status.is_null()).unwrap_or(&nothing);
         let Some(difference) = merge::diff(old, &new) else { return Ok(newest) };
-        self.send_status(&key, newest, difference).await
+        self.send_status(kind, &key, newest, difference).await
     }
 
-    async fn send_status<K: Object>(&self, key: &ObjectKey, old: Arc<K>, status: Value) -> Result<Arc<K>> {
+    async fn send_status<K: AnyObject>(
+        &self,
+        kind: &Kind,
+        key: &ObjectKey,
+        old: Arc<K>,
+        status: Value,
+    ) -> Result<Arc<K>> {
+        let operation = "update the status of";
+        if self.shared.dry_run {
+            let patch = json!({ "status": status });
+            return Ok(Arc::new(rehearsal::merged(operation, kind, key, Some(&*old), &patch)?));
+        }
         let patch = json!({ "metadata": { "uid": old.meta().uid }, "status": status });
-        let (client, params) = (&self.shared.client, self.patch_params());
-        let (operation, patch) = ("update the status of", Patch::Merge(&patch));
-        match request::patch::<K>(client, operation, key, Some("status"), &patch, &params).await {
+        let (client, params, patch) = (&self.shared.client, self.patch_params(), Patch::Merge(&patch));
+        match request::patch::<K>(client, operation, kind, key, Some("status"), &patch, &params).await {
             Ok(new) => {
                 // The answer may carry a change of the spec that the watch has yet to deliver, and will then be
                 // ignored as old: only an answer without one may pass silently.
                 let silent = same_but_status(old.meta(), new.meta());
-                Ok(self.enter(new, if silent { Trigger::Others } else { Trigger::Everyone }))
+                Ok(self.enter(kind, new, if silent { Trigger::Others } else { Trigger::Everyone }))
             }
             // The object is gone, and nobody is left to report to.
             Err(error) if error.is_not_found() => Ok(old),

@@ -8,40 +8,27 @@ use std::sync::Arc;
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 
-use super::{Context, Trigger};
+use super::{Context, Trigger, rehearsal};
 use crate::{
     error::{Error, Result},
     events::Event,
     merge,
-    object::{Kind, Object, ObjectKey},
+    object::{AnyObject, Kind, Object, ObjectKey},
     owner, request,
 };
 
-impl<R: Object> Context<R> {
+impl<R: AnyObject> Context<R> {
     /// Creates an object. Without a name it needs `generateName`.
     ///
     /// The answer to an existing name is an error whose
     /// [`is_already_exists`](crate::Error::is_already_exists) is true.
     pub async fn create<K: Object>(&self, object: K) -> Result<Arc<K>> {
-        let key = ObjectKey::of(&object);
-        let kind = Kind::of::<K>();
-        let mut body = encode(&object, &key)?;
-        body["apiVersion"] = kind.api_version().into();
-        body["kind"] = kind.kind.into();
-        let created: K =
-            request::create(&self.shared.client, &key, &body, &self.shared.field_manager).await?;
-        Ok(self.enter(created, Trigger::Everyone))
+        self.create_as(&Kind::of::<K>(), object).await
     }
 
     /// Creates an object that the reconciled object controls, in its namespace unless it has one.
-    pub async fn create_child<K: Object>(&self, mut object: K) -> Result<Arc<K>> {
-        let owner = self.owner("create a child")?;
-        let meta = object.meta_mut();
-        if Kind::of::<K>().namespaced && meta.namespace.is_none() {
-            meta.namespace = owner.key.namespace().map(ToOwned::to_owned);
-        }
-        owner::set_controller(meta, owner.reference);
-        self.create(object).await
+    pub async fn create_child<K: Object>(&self, object: K) -> Result<Arc<K>> {
+        self.create_child_as(&Kind::of::<K>(), object).await
     }
 
     /// Changes an object in place and sends the difference, if there is one.
@@ -49,43 +36,28 @@ impl<R: Object> Context<R> {
     /// The change is made to the copy that was handed in, and is refused with a conflict if the object has
     /// changed since. Status is not written: see [`Context::patch_status`].
     pub async fn modify<K: Object>(&self, object: &K, change: impl FnOnce(&mut K)) -> Result<Arc<K>> {
-        let key = ObjectKey::of(object);
-        let mut wanted = object.clone();
-        change(&mut wanted);
-        let (old, new) = (encode(object, &key)?, encode(&wanted, &key)?);
-        let Some(mut patch) = merge::diff(&old, &new) else {
-            return Ok(Arc::new(wanted));
-        };
-        patch["metadata"]["resourceVersion"] = json!(object.meta().resource_version);
-        self.patch(object, &patch).await
+        self.modify_as(&Kind::of::<K>(), object, change).await
     }
 
     /// Sends a JSON merge patch.
     pub async fn patch<K: Object>(&self, object: &K, patch: &Value) -> Result<Arc<K>> {
-        let key = ObjectKey::of(object);
-        let params = self.patch_params();
-        let patched: K =
-            request::patch(&self.shared.client, "patch", &key, None, &Patch::Merge(patch), &params).await?;
-        Ok(self.enter(patched, Trigger::Everyone))
+        self.patch_as(&Kind::of::<K>(), object, patch).await
     }
 
     /// Deletes an object, but never a newer one of the same name. An object that is gone is no error.
     pub async fn delete<K: Object>(&self, object: &K) -> Result<()> {
-        match self.shared.reader.find::<K>() {
-            Some(store) => self.shared.delete(&store, object).await,
-            None => self.shared.delete_uncached(object).await,
-        }
+        self.delete_as(&Kind::of::<K>(), object).await
     }
 
     /// Reads an object from the API server rather than from the cache; `None` if there is none.
     pub async fn fetch<K: Object>(&self, namespace: Option<&str>, name: &str) -> Result<Option<K>> {
-        request::get(&self.shared.client, &ObjectKey::new(namespace, name)).await
+        request::get(&self.shared.client, &Kind::of::<K>(), &ObjectKey::new(namespace, name)).await
     }
 
     /// Records an event about the reconciled object. Never waits, never fails.
     pub fn event(&self, event: Event) {
         match &self.object {
-            Some(object) => self.shared.recorder.publish(object.object_ref(&()), event),
+            Some(object) => self.shared.recorder.publish(self.watches.kind().reference(object.meta()), event),
             None => tracing::debug!(reason = event.reason(), "event about an object that is gone"),
         }
     }
@@ -95,22 +67,82 @@ impl<R: Object> Context<R> {
         self.shared.recorder.publish(object.object_ref(&()), event);
     }
 
+    pub(super) async fn create_as<K: AnyObject>(&self, kind: &Kind, object: K) -> Result<Arc<K>> {
+        let key = ObjectKey::of(&object);
+        let mut body = encode(&object, kind, &key)?;
+        body["apiVersion"] = kind.api_version().into();
+        body["kind"] = kind.kind.clone().into();
+        if self.shared.dry_run {
+            return Ok(Arc::new(rehearsal::merged("create", kind, &key, None, &body)?));
+        }
+        let (client, manager) = (&self.shared.client, &self.shared.field_manager);
+        let created: K = request::create(client, kind, &key, &body, manager).await?;
+        Ok(self.enter(kind, created, Trigger::Everyone))
+    }
+
+    pub(super) async fn create_child_as<K: AnyObject>(&self, kind: &Kind, mut object: K) -> Result<Arc<K>> {
+        let owner = self.owner("create a child")?;
+        let meta = object.meta_mut();
+        if kind.namespaced && meta.namespace.is_none() {
+            meta.namespace = owner.key.namespace().map(ToOwned::to_owned);
+        }
+        owner::set_controller(meta, owner.reference);
+        self.create_as(kind, object).await
+    }
+
+    pub(super) async fn modify_as<K: AnyObject>(
+        &self,
+        kind: &Kind,
+        object: &K,
+        change: impl FnOnce(&mut K),
+    ) -> Result<Arc<K>> {
+        let key = ObjectKey::of(object);
+        let mut wanted = object.clone();
+        change(&mut wanted);
+        let (old, new) = (encode(object, kind, &key)?, encode(&wanted, kind, &key)?);
+        let Some(mut patch) = merge::diff(&old, &new) else {
+            return Ok(Arc::new(wanted));
+        };
+        patch["metadata"]["resourceVersion"] = json!(object.meta().resource_version);
+        self.patch_as(kind, object, &patch).await
+    }
+
+    pub(super) async fn patch_as<K: AnyObject>(
+        &self,
+        kind: &Kind,
+        object: &K,
+        patch: &Value,
+    ) -> Result<Arc<K>> {
+        let (key, params) = (ObjectKey::of(object), self.patch_params());
+        if self.shared.dry_run {
+            return Ok(Arc::new(rehearsal::merged("patch", kind, &key, Some(object), patch)?));
+        }
+        let (client, patch) = (&self.shared.client, Patch::Merge(patch));
+        let patched: K = request::patch(client, "patch", kind, &key, None, &patch, &params).await?;
+        Ok(self.enter(kind, patched, Trigger::Everyone))
+    }
+
+    pub(super) async fn delete_as<K: AnyObject>(&self, kind: &Kind, object: &K) -> Result<()> {
+        let store = self.shared.reader.find_of::<K>(kind);
+        self.shared.delete(store.as_deref(), kind, object).await
+    }
+
     pub(super) fn patch_params(&self) -> PatchParams {
         PatchParams { field_manager: Some(self.shared.field_manager.to_string()), ..PatchParams::default() }
     }
 
     /// Enters what a write returned into the cache, if the kind is cached.
-    pub(super) fn enter<K: Object>(&self, object: K, trigger: Trigger) -> Arc<K> {
-        match self.shared.reader.find::<K>() {
+    pub(super) fn enter<K: AnyObject>(&self, kind: &Kind, object: K, trigger: Trigger) -> Arc<K> {
+        match self.shared.reader.find_of::<K>(kind) {
             Some(store) => self.shared.written(&store, object, &self.key, trigger),
             None => Arc::new(object),
         }
     }
 }
 
-pub(super) fn encode<K: Object>(object: &K, key: &ObjectKey) -> Result<Value> {
+pub(crate) fn encode<K: AnyObject>(object: &K, kind: &Kind, key: &ObjectKey) -> Result<Value> {
     serde_json::to_value(object).map_err(|source| Error::Encode {
-        kind: Box::new(Kind::of::<K>()),
+        kind: Box::new(kind.clone()),
         key: key.clone(),
         source,
     })

@@ -1,6 +1,13 @@
 //! The loop: workers take keys, run the reconciler in isolation, and tell the queue how it went.
 
-use std::{any::Any, future::Future, panic::AssertUnwindSafe, pin::Pin, sync::Arc, time::Duration};
+use std::{
+    any::Any,
+    future::Future,
+    panic::AssertUnwindSafe,
+    pin::Pin,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use futures::FutureExt;
 use k8s_openapi::api::rbac::v1::PolicyRule;
@@ -9,7 +16,7 @@ use tokio::{task::JoinSet, time::Instant};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
-use super::{Controller, Role, Setup};
+use super::{Controller, Owned, Setup, Watches, setup::Wiring};
 use crate::{
     cache::{Caches, Reader, Store},
     clock::Clock,
@@ -17,7 +24,7 @@ use crate::{
     error::{ReconcileError, Result, chain},
     events::{Event, Recorder},
     metrics::{ControllerMetrics, Metrics, Verdict},
-    object::{Object, ObjectKey},
+    object::{AnyObject, ObjectKey},
     queue::{Outcome, Queue},
     rbac::Access,
     reconciler::{Action, Reconciler},
@@ -28,12 +35,16 @@ pub const PAUSED: &str = "windlass.dev/paused";
 
 /// What an operator gives its controllers to start with.
 pub(crate) struct Start<'a> {
-    pub(crate) caches: &'a mut Caches,
+    pub(crate) caches: &'a Caches,
     pub(crate) client: &'a Client,
     pub(crate) clock: &'a Arc<dyn Clock>,
     pub(crate) field_manager: &'a Arc<str>,
     pub(crate) recorder: &'a Recorder,
     pub(crate) metrics: &'a Metrics,
+    /// The namespaces of controllers that name none.
+    pub(crate) namespaces: &'a [String],
+    /// Log what would be written instead of writing it.
+    pub(crate) dry_run: bool,
 }
 
 pub(crate) type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -50,9 +61,9 @@ pub(crate) struct Prepared {
 /// A controller of any kind, as the operator sees it.
 pub(crate) trait Runnable: Send {
     fn name(&self) -> &str;
-    fn namespace(&self) -> Option<&str>;
+    fn namespaces(&self) -> &[String];
     fn access(&self) -> (&[Access], &[PolicyRule]);
-    fn prepare(self: Box<Self>, start: &mut Start<'_>) -> Result<Prepared>;
+    fn prepare(self: Box<Self>, start: &Start<'_>) -> Result<Prepared>;
 }
 
 impl<C: Reconciler> Runnable for Controller<C> {
@@ -60,57 +71,54 @@ impl<C: Reconciler> Runnable for Controller<C> {
         &self.name
     }
 
-    fn namespace(&self) -> Option<&str> {
-        self.namespace.as_deref()
+    fn namespaces(&self) -> &[String] {
+        &self.namespaces
     }
 
     fn access(&self) -> (&[Access], &[PolicyRule]) {
         (&self.access, &self.permits)
     }
 
-    fn prepare(self: Box<Self>, start: &mut Start<'_>) -> Result<Prepared> {
+    fn prepare(self: Box<Self>, start: &Start<'_>) -> Result<Prepared> {
         let name: Arc<str> = self.name.as_str().into();
         let queue = Arc::new(Queue::new(self.backoff));
         let metrics = start.metrics.controller(&name, self.concurrency, &queue);
-        let mut setup = Setup {
-            caches: &mut *start.caches,
+        let wiring = Arc::new(Wiring {
+            caches: start.caches.clone(),
             controller: name.clone(),
-            namespace: self.namespace.clone(),
+            kind: self.primary.kind.clone(),
+            namespaces: if self.namespaces.is_empty() { start.namespaces.to_vec() } else { self.namespaces },
             queue: queue.clone(),
             metrics: metrics.clone(),
             reader: Reader::new(name.clone()),
-            owned: Vec::new(),
-            indexes: Vec::new(),
-            subscriptions: Vec::new(),
-            tasks: Vec::new(),
-            resource: std::marker::PhantomData::<C::Resource>,
-        };
-        let store = setup.store(&self.primary);
-        setup.subscribe(store.clone(), Role::Reconciled, self.primary.filter, |object, _| {
-            vec![ObjectKey::of(object)]
+            owned: Owned::default(),
+            reconciled: OnceLock::new(),
         });
+        let store = wiring.store(&self.primary);
+        let _ = wiring.reconciled.set(store.clone());
+        wiring.subscribe_reconciled(&store, self.primary.filter);
+        let mut setup = Setup { wiring: wiring.clone(), indexes: Vec::new(), tasks: Vec::new() };
         for source in self.sources {
             source(&mut setup);
         }
-        let Setup { reader, owned, indexes, subscriptions, tasks, .. } = setup;
+        let Setup { indexes, tasks, .. } = setup;
         for index in indexes {
-            index(&reader)?;
-        }
-        for subscribe in subscriptions {
-            subscribe(&reader);
+            index(&wiring.reader)?;
         }
         let shared = Arc::new(Shared {
             controller: name.clone(),
             field_manager: start.field_manager.clone(),
             client: start.client.clone(),
             clock: start.clock.clone(),
-            reader,
+            reader: wiring.reader.clone(),
             recorder: start.recorder.named(name.clone()),
-            owned,
+            owned: wiring.owned.clone(),
+            dry_run: start.dry_run,
         });
         let worker = Worker {
             reconciler: self.reconciler,
             shared,
+            watches: Watches::new(wiring),
             store,
             queue,
             metrics,
@@ -146,6 +154,7 @@ async fn work<C: Reconciler>(worker: Worker<C>, concurrency: usize, stop: Cancel
 struct Worker<C: Reconciler> {
     reconciler: Arc<C>,
     shared: Arc<Shared>,
+    watches: Watches<C::Resource>,
     store: Arc<Store<C::Resource>>,
     queue: Arc<Queue<ObjectKey>>,
     metrics: ControllerMetrics,
@@ -185,7 +194,7 @@ impl<C: Reconciler> Worker<C> {
 
     /// Runs the reconciler; neither a panic nor a hang gets past this.
     async fn attempt(&self, key: &ObjectKey, object: Option<Arc<C::Resource>>) -> Ended<C::Error> {
-        let ctx = Context::new(self.shared.clone(), key.clone(), object.clone());
+        let ctx = Context::new(self.shared.clone(), self.watches.clone(), key.clone(), object.clone());
         let run = async {
             match object {
                 Some(object) if is_paused(&*object) => {
@@ -248,12 +257,12 @@ impl<C: Reconciler> Worker<C> {
     fn warn(&self, object: Option<&C::Resource>, reason: &str, note: &str) {
         if let Some(object) = object {
             let event = Event::warning(reason, note).action("Reconcile");
-            self.shared.recorder.publish(object.object_ref(&()), event);
+            self.shared.recorder.publish(self.watches.kind().reference(object.meta()), event);
         }
     }
 }
 
-fn is_paused<K: Object>(object: &K) -> bool {
+fn is_paused<K: AnyObject>(object: &K) -> bool {
     let paused = object.meta().annotations.as_ref().and_then(|annotations| annotations.get(PAUSED));
     paused.is_some_and(|value| value == "true")
 }

@@ -1,95 +1,163 @@
-//! Connecting a controller's declarations to the shared caches and to its queue.
+//! Connecting a controller's declarations to the shared caches and to its queue, at the start and later.
 
-use std::{future::Future, pin::Pin, sync::Arc};
+use std::{
+    future::Future,
+    pin::Pin,
+    sync::{Arc, OnceLock, PoisonError, RwLock},
+};
 
 use crate::{
-    apply::{OwnedKind, TypedOwnedKind},
+    apply::{OwnedKind, OwnedStore},
     cache::{Caches, Change, Origin, Reader, Scope, Store},
     controller::Watch,
     error::Result,
     metrics::ControllerMetrics,
-    object::{Kind, Object, ObjectKey},
+    object::{AnyObject, Kind, ObjectKey},
+    owner,
     predicate::Predicate,
     queue::{Priority, Queue},
 };
 
 /// One declaration of the builder, carried out when the operator starts.
-pub(super) type Source<R> = Box<dyn FnOnce(&mut Setup<'_, R>) + Send>;
+pub(super) type Source<R> = Box<dyn FnOnce(&mut Setup<R>) + Send>;
 type Late<T> = Box<dyn FnOnce(&Reader) -> T + Send>;
 
-/// What a watched kind is to the controller.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Role {
-    Reconciled,
-    Secondary,
+/// The kinds that a controller owns. Clones share them.
+#[derive(Clone, Default)]
+pub(crate) struct Owned(Arc<RwLock<Vec<Arc<dyn OwnedKind>>>>);
+
+impl Owned {
+    pub(crate) fn find(&self, kind: &Kind) -> Option<Arc<dyn OwnedKind>> {
+        self.all().into_iter().find(|owned| owned.kind() == kind)
+    }
+
+    pub(crate) fn all(&self) -> Vec<Arc<dyn OwnedKind>> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn push(&self, kind: Arc<dyn OwnedKind>) {
+        self.0.write().unwrap_or_else(PoisonError::into_inner).push(kind);
+    }
+
+    pub(super) fn remove(&self, kind: &Kind) {
+        self.0.write().unwrap_or_else(PoisonError::into_inner).retain(|owned| owned.kind() != kind);
+    }
 }
 
 /// A controller being put together.
-pub(super) struct Setup<'a, R> {
-    pub(super) caches: &'a mut Caches,
+pub(super) struct Setup<R> {
+    pub(super) wiring: Arc<Wiring<R>>,
+    pub(super) indexes: Vec<Late<Result<()>>>,
+    pub(super) tasks: Vec<Pin<Box<dyn Future<Output = ()> + Send>>>,
+}
+
+/// What leads from a watch to the queue of a controller.
+pub(crate) struct Wiring<R> {
+    pub(super) caches: Caches,
     pub(super) controller: Arc<str>,
-    pub(super) namespace: Option<String>,
+    /// The kind that is reconciled.
+    pub(crate) kind: Kind,
+    pub(super) namespaces: Vec<String>,
     pub(super) queue: Arc<Queue<ObjectKey>>,
     pub(super) metrics: ControllerMetrics,
     pub(super) reader: Reader,
-    pub(super) owned: Vec<Arc<dyn OwnedKind>>,
-    pub(super) indexes: Vec<Late<Result<()>>>,
-    pub(super) subscriptions: Vec<Late<()>>,
-    pub(super) tasks: Vec<Pin<Box<dyn Future<Output = ()> + Send>>>,
-    pub(super) resource: std::marker::PhantomData<R>,
+    pub(super) owned: Owned,
+    /// The store of the reconciled kind, once it is there.
+    pub(super) reconciled: OnceLock<Arc<Store<R>>>,
 }
 
-impl<R: Object> Setup<'_, R> {
-    /// The shared store of a kind, which the controller may read from now on.
-    pub(super) fn store<K: Object>(&mut self, watch: &Watch<K>) -> Arc<Store<K>> {
-        let scope = Scope {
-            namespace: self.namespace.clone().filter(|_| Kind::of::<K>().namespaced),
+impl<R: AnyObject> Wiring<R> {
+    pub(super) fn scope<K: AnyObject>(&self, watch: &Watch<K>) -> Scope {
+        Scope {
+            namespaces: if watch.kind.namespaced { self.namespaces.clone() } else { Vec::new() },
             labels: watch.labels.clone(),
             fields: watch.fields.clone(),
-        };
-        let store = self.caches.store::<K>(&scope);
+        }
+    }
+
+    /// The shared store of a kind, which the controller may read from now on.
+    pub(super) fn store<K: AnyObject>(&self, watch: &Watch<K>) -> Arc<Store<K>> {
+        let store = self.caches.store::<K>(&watch.kind, &self.scope(watch), watch.optional);
         self.reader.add(store.clone());
         store
     }
 
     /// Lets `apply` write and prune objects of this kind.
-    pub(super) fn owned<K: Object>(&mut self, store: Arc<Store<K>>) {
-        self.owned.push(Arc::new(TypedOwnedKind { kind: Kind::of::<K>(), store }));
+    pub(super) fn own<K: AnyObject>(&self, store: Arc<Store<K>>) {
+        self.owned.push(Arc::new(OwnedStore { store }));
     }
 
-    /// Queues the keys that `map` finds whenever an object of the store changes.
+    /// Queues what is reconciled whenever an object of the store changes that it controls.
+    pub(super) fn subscribe_owned<K: AnyObject>(
+        &self,
+        store: &Arc<Store<K>>,
+        filter: Option<Predicate<K>>,
+    ) -> [u64; 2] {
+        let kind = self.kind.clone();
+        self.subscribe_secondary(store, filter, move |child: &K, _: &Reader| {
+            owner::controller_key_of(&kind, child.meta()).into_iter().collect()
+        })
+    }
+
+    /// Queues the keys that `map` finds whenever an object of the store changes, and every reconciled object
+    /// when the kind appears or vanishes.
     ///
     /// The first list counts for the reconciled kind only: it queues every object there is, in order, and what
     /// other kinds could add are the same keys in another order.
-    pub(super) fn subscribe<K: Object>(
-        &mut self,
-        store: Arc<Store<K>>,
-        role: Role,
+    pub(super) fn subscribe_secondary<K: AnyObject>(
+        &self,
+        store: &Arc<Store<K>>,
         filter: Option<Predicate<K>>,
         map: impl Fn(&K, &Reader) -> Vec<ObjectKey> + Send + Sync + 'static,
-    ) {
-        let (queue, controller, metrics) =
-            (self.queue.clone(), self.controller.clone(), self.metrics.clone());
-        self.subscriptions.push(Box::new(move |reader| {
-            let reader = reader.clone();
-            store.subscribe(Box::new(move |change: &Change<K>, origin: Option<&Origin>| {
-                if change.initial && role == Role::Secondary {
-                    return;
+    ) -> [u64; 2] {
+        let changes = self.subscribe(store, filter, move |change, reader| {
+            if change.initial {
+                return Vec::new();
+            }
+            let mut keys: Vec<ObjectKey> =
+                [&change.old, &change.new].into_iter().flatten().flat_map(|o| map(o, reader)).collect();
+            keys.dedup();
+            keys
+        });
+        [changes, self.subscribe_served(store)]
+    }
+
+    pub(super) fn subscribe_reconciled(&self, store: &Arc<Store<R>>, filter: Option<Predicate<R>>) {
+        self.subscribe(store, filter, |change, _| vec![change.key.clone()]);
+    }
+
+    fn subscribe<K: AnyObject>(
+        &self,
+        store: &Arc<Store<K>>,
+        filter: Option<Predicate<K>>,
+        keys: impl Fn(&Change<K>, &Reader) -> Vec<ObjectKey> + Send + Sync + 'static,
+    ) -> u64 {
+        let (queue, controller) = (self.queue.clone(), self.controller.clone());
+        let (metrics, reader) = (self.metrics.clone(), self.reader.clone());
+        store.subscribe(Box::new(move |change: &Change<K>, origin: Option<&Origin>| {
+            if filter.as_ref().is_some_and(|filter| !filter.admits(change)) {
+                return;
+            }
+            let priority = if change.initial { Priority::LOW } else { Priority::NORMAL };
+            for key in keys(change, &reader) {
+                let own = origin.is_some_and(|run| run.controller == controller && run.key == key);
+                if !own && queue.add(key, priority) {
+                    metrics.added();
                 }
-                if filter.as_ref().is_some_and(|filter| !filter.admits(change)) {
-                    return;
+            }
+        }))
+    }
+
+    /// What an object becomes may depend on which kinds there are: all of them are looked at again.
+    fn subscribe_served<K: AnyObject>(&self, store: &Arc<Store<K>>) -> u64 {
+        let (queue, metrics) = (self.queue.clone(), self.metrics.clone());
+        let reconciled = self.reconciled.get().cloned();
+        store.subscribe_served(Box::new(move |_| {
+            for key in reconciled.iter().flat_map(|store| store.keys()) {
+                if queue.add(key, Priority::LOW) {
+                    metrics.added();
                 }
-                let priority = if change.initial { Priority::LOW } else { Priority::NORMAL };
-                let mut keys: Vec<ObjectKey> =
-                    [&change.old, &change.new].into_iter().flatten().flat_map(|o| map(o, &reader)).collect();
-                keys.dedup();
-                for key in keys {
-                    let own = origin.is_some_and(|run| run.controller == controller && run.key == key);
-                    if !own && queue.add(key, priority) {
-                        metrics.added();
-                    }
-                }
-            }));
-        }));
+            }
+        }))
     }
 }

@@ -1,6 +1,6 @@
-//! How many objects each cache holds, read when asked for.
+//! How many objects each cache holds and about how large they are, read when asked for.
 
-use std::{fmt, sync::Weak};
+use std::{collections::BTreeMap, fmt};
 
 use prometheus_client::{
     collector::Collector,
@@ -8,7 +8,7 @@ use prometheus_client::{
     metrics::{MetricType, gauge::ConstGauge},
 };
 
-use crate::cache::Watched;
+use crate::cache::{Watched, WeakCaches};
 
 #[derive(Debug, EncodeLabelSet)]
 struct Labels {
@@ -17,24 +17,39 @@ struct Labels {
 }
 
 /// The caches of one run.
+#[derive(Debug)]
 pub(super) struct CacheGauges {
-    pub(super) watches: Vec<Weak<dyn Watched>>,
+    pub(super) caches: WeakCaches,
 }
 
-impl fmt::Debug for CacheGauges {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("CacheGauges")
-    }
-}
+type Figure = fn(&dyn Watched) -> usize;
+
+/// What is shown of every cache.
+const FIGURES: [(&str, &str, Figure); 3] = [
+    ("windlass_cache_objects", "Number of cached objects", |watch| watch.len()),
+    ("windlass_cache_bytes", "Estimated memory of the cached objects", |watch| watch.bytes()),
+    (
+        "windlass_cache_unreadable_objects",
+        "Number of objects that exist and that this program cannot read",
+        |watch| watch.unreadable(),
+    ),
+];
 
 impl Collector for CacheGauges {
     fn encode(&self, mut encoder: DescriptorEncoder) -> Result<(), fmt::Error> {
-        let help = "Number of cached objects";
-        let mut gauge = encoder.encode_descriptor("windlass_cache_objects", help, None, MetricType::Gauge)?;
-        for watch in self.watches.iter().filter_map(Weak::upgrade) {
-            let kind = watch.kind();
-            let labels = Labels { group: kind.group.clone(), kind: kind.kind.clone() };
-            ConstGauge::new(watch.len() as i64).encode(gauge.encode_family(&labels)?)?;
+        let watches = self.caches.watches();
+        for (name, help, figure) in FIGURES {
+            let mut gauge = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+            // Several caches may hold objects of one kind.
+            let mut by_kind: BTreeMap<(&str, &str), usize> = BTreeMap::new();
+            for seen in &watches {
+                let kind = seen.watch.kind();
+                *by_kind.entry((&kind.group, &kind.kind)).or_default() += figure(&*seen.watch);
+            }
+            for ((group, kind), value) in by_kind {
+                let labels = Labels { group: group.to_owned(), kind: kind.to_owned() };
+                ConstGauge::new(value as i64).encode(gauge.encode_family(&labels)?)?;
+            }
         }
         Ok(())
     }

@@ -151,7 +151,16 @@ impl Operator {
 
     /// The namespaces of the controllers; `None` if one of them watches all.
     fn watched_namespaces(&self) -> Option<std::collections::BTreeSet<String>> {
-        self.controllers.iter().map(|controller| controller.namespace().map(ToOwned::to_owned)).collect()
+        let mut watched = std::collections::BTreeSet::new();
+        for controller in &self.controllers {
+            let own = controller.namespaces();
+            let namespaces = if own.is_empty() { self.namespaces.as_slice() } else { own };
+            if namespaces.is_empty() {
+                return None;
+            }
+            watched.extend(namespaces.iter().cloned());
+        }
+        Some(watched)
     }
 
     /// A role and its binding: cluster-wide without a namespace.

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::watch;
 
-use crate::cache::{Health, Watched};
+use crate::cache::WeakCaches;
 
 /// The state of a running operator. Clones share it.
 #[derive(Clone, Debug, Default)]
@@ -15,7 +15,7 @@ pub struct Probes {
 #[derive(Debug, Default)]
 struct State {
     /// Set once the watches are known; before that nothing is ready.
-    watches: Option<Vec<(String, watch::Receiver<Health>)>>,
+    caches: Option<WeakCaches>,
     stopping: bool,
     /// Named checks of other parts: why each fails.
     others: Vec<(&'static str, watch::Receiver<Option<String>>)>,
@@ -31,9 +31,8 @@ pub struct Check {
 }
 
 impl Probes {
-    pub(super) fn started(&self, watches: &[Arc<dyn Watched>]) {
-        let health = watches.iter().map(|watch| (watch.kind().to_string(), watch.health())).collect();
-        self.lock().watches = Some(health);
+    pub(super) fn started(&self, caches: WeakCaches) {
+        self.lock().caches = Some(caches);
     }
 
     /// Adds a check that fails for as long as the receiver holds a reason.
@@ -53,7 +52,7 @@ impl Probes {
     /// The readiness checks: one for the operator, one for the webhooks if it has any, one per watch.
     pub fn checks(&self) -> Vec<Check> {
         let state = self.lock();
-        let running = match (&state.watches, state.stopping) {
+        let running = match (&state.caches, state.stopping) {
             (_, true) => Some("shutting down".to_owned()),
             (None, false) => Some("not started".to_owned()),
             (Some(_), false) => None,
@@ -62,14 +61,17 @@ impl Probes {
         for (name, failure) in &state.others {
             checks.push(Check { name: (*name).to_owned(), failure: failure.borrow().clone() });
         }
-        for (kind, health) in state.watches.iter().flatten() {
+        for seen in state.caches.iter().flat_map(WeakCaches::watches) {
+            let health = seen.watch.health();
             let health = health.borrow();
-            let failure = match &health.failure {
+            let failure = match health.failure() {
+                // Whoever declared the kind can do without.
+                Some(_) if seen.optional && health.is_absent() => None,
                 Some(failure) => Some(failure.text.clone()),
-                None if !health.synced => Some("the first list is not complete".to_owned()),
+                None if !health.is_synced() => Some("the first list is not complete".to_owned()),
                 None => None,
             };
-            checks.push(Check { name: format!("watch-{kind}"), failure });
+            checks.push(Check { name: format!("watch-{}", seen.watch.kind()), failure });
         }
         checks
     }

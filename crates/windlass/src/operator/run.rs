@@ -10,9 +10,12 @@ use kube::Client;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::{Operator, Probes, tasks::Tasks};
+use super::{
+    Operator, Probes,
+    tasks::{Task, Tasks},
+};
 use crate::{
-    cache::{Caches, Watched},
+    cache::{Caches, Health, Seen},
     clock::Clock,
     controller::{Prepared, Start},
     events::Recorder,
@@ -82,7 +85,9 @@ pub(super) async fn run(
         drain: operator.drain,
         sync_timeout: operator.sync_timeout,
         impatient: operator.impatient,
-        leader: operator.leader.clone(),
+        dry_run: operator.dry_run,
+        // A lease is written.
+        leader: operator.leader.clone().filter(|_| !operator.dry_run),
         clock: operator.clock.clone(),
         probes: operator.probes.clone(),
         metrics: operator.metrics.clone(),
@@ -96,18 +101,22 @@ pub(super) async fn run(
         background.spawn(name, task);
     }
     let manager = operator.field_manager.clone().unwrap_or_else(|| name.clone());
-    let mut caches = Caches::new(manager.as_str().into());
+    let caches = Caches::new(manager.as_str().into(), operator.transforms.clone());
     let (recorder, outbox) = Recorder::new(name.as_str().into());
-    let prepared = prepare(operator, &client, &mut caches, &recorder, &manager.into())?;
+    let prepared = prepare(operator, &client, &caches, &recorder, &manager.into())?;
     // From here on only the controllers hold recorders: the outbox ends when they have.
     drop(recorder);
-    settings.probes.started(caches.watches());
-    settings.metrics.caches(caches.watches());
+    settings.probes.started(caches.downgrade());
+    settings.metrics.caches(caches.downgrade());
+    warn_of_wide_watches(&caches);
 
-    for watch in caches.watches() {
-        background.spawn(format!("watch of {}", watch.kind()), watch.run(client.clone()));
-    }
-    let sending = tokio::spawn(outbox.run(client, settings.clock.clone(), name));
+    background.spawn("the watches".to_owned(), Box::pin(caches.run(client.clone())));
+    let sending: Task = if settings.dry_run {
+        Box::pin(outbox.log())
+    } else {
+        Box::pin(outbox.run(client, settings.clock.clone(), name))
+    };
+    let sending = tokio::spawn(sending);
     let result = supervise(&settings, &caches, prepared, &mut background, shutdown).await;
     settings.probes.stopping();
     if let Some(serving) = serving {
@@ -144,6 +153,7 @@ struct Settings {
     drain: Duration,
     sync_timeout: Duration,
     impatient: bool,
+    dry_run: bool,
     leader: Option<LeaderElection>,
     clock: Arc<dyn Clock>,
     probes: Probes,
@@ -185,22 +195,24 @@ fn check_names(operator: &Operator) -> Result<(), RunError> {
 fn prepare(
     operator: Operator,
     client: &Client,
-    caches: &mut Caches,
+    caches: &Caches,
     recorder: &Recorder,
     field_manager: &Arc<str>,
 ) -> Result<Vec<Prepared>, RunError> {
     let mut prepared = Vec::new();
     for controller in operator.controllers {
         let name = controller.name().to_owned();
-        let mut start = Start {
-            caches: &mut *caches,
+        let start = Start {
+            caches,
             client,
             clock: &operator.clock,
             field_manager,
             recorder,
             metrics: &operator.metrics,
+            namespaces: &operator.namespaces,
+            dry_run: operator.dry_run,
         };
-        let ready = controller.prepare(&mut start);
+        let ready = controller.prepare(&start);
         prepared.push(ready.map_err(|source| RunError::Setup { controller: name, source })?);
     }
     Ok(prepared)
@@ -213,9 +225,10 @@ async fn lead(
     prepared: Vec<Prepared>,
     stop: &CancellationToken,
 ) -> Result<(), RunError> {
+    let watches = caches.watches();
     tokio::select! {
         () = stop.cancelled() => return Ok(()),
-        synced = synced(caches.watches(), settings.sync_timeout, settings.impatient) => synced?,
+        synced = synced(&watches, settings.sync_timeout, settings.impatient) => synced?,
     }
     let Some(config) = settings.leader.clone() else {
         return work(prepared, settings.drain, stop, std::future::pending()).await;
@@ -277,17 +290,18 @@ async fn work(
     result.and(drained)
 }
 
-/// Waits until every watch has received its first list.
-async fn synced(watches: &[Arc<dyn Watched>], limit: Duration, impatient: bool) -> Result<(), RunError> {
+/// Waits until every watch has received its first list, or can do without.
+async fn synced(watches: &[Seen], limit: Duration, impatient: bool) -> Result<(), RunError> {
     let started = Instant::now();
-    for watch in watches {
+    for Seen { watch, optional } in watches {
         let mut health = watch.health();
-        let settled = health.wait_for(|health| health.synced || (impatient && health.is_refused()));
+        let synced = |health: &Health| health.is_synced() || (*optional && health.is_absent());
+        let settled = health.wait_for(|health| synced(health) || (impatient && health.is_refused()));
         let settled = tokio::time::timeout_at(started + limit, settled).await;
-        let synced = matches!(&settled, Ok(Ok(health)) if health.synced);
+        let is_synced = matches!(&settled, Ok(Ok(health)) if synced(health));
         drop(settled);
-        if !synced {
-            let reason = health.borrow().failure.as_ref().map(|failure| failure.text.clone());
+        if !is_synced {
+            let reason = health.borrow().failure().map(|failure| failure.text.clone());
             return Err(RunError::NotSynced {
                 kind: watch.kind().to_string(),
                 waited: started.elapsed(),
@@ -296,4 +310,19 @@ async fn synced(watches: &[Arc<dyn Watched>], limit: Duration, impatient: bool) 
         }
     }
     Ok(())
+}
+
+/// Kinds that are many and large in most clusters, and that an operator rarely needs all of.
+fn warn_of_wide_watches(caches: &Caches) {
+    for Seen { watch, .. } in caches.watches() {
+        let kind = watch.kind();
+        let large = kind.group.is_empty() && ["Secret", "ConfigMap"].contains(&kind.kind.as_str());
+        if large && watch.is_unscoped() {
+            tracing::warn!(
+                %kind,
+                "caching every {} of the cluster; narrow the watch by labels, fields or namespaces, \
+                 or watch PartialObjectMeta<{}>", kind.kind, kind.kind
+            );
+        }
+    }
 }

@@ -21,7 +21,7 @@ use windlass::{
         runtime::wait::{await_condition, conditions as until},
     },
 };
-use windlass_apiserver::{ApiServer, auth::Identity, environment, registry::Registry, store::Store};
+use windlass_apiserver::{ApiServer, AsUser, auth::Identity, environment, registry::Registry, store::Store};
 
 use crate::{
     counting::Requests,
@@ -43,22 +43,33 @@ pub struct Cluster {
     clock: TokioClock,
 }
 
-/// Runs a scenario in this process.
-pub async fn embedded<F: Future<Output = ()>>(scenario: impl FnOnce(Cluster) -> F) {
+/// An API server in this process, and the time at which its clock starts.
+pub fn server() -> (AsUser, Timestamp) {
     let start = Timestamp::from_second(1_800_000_000).unwrap();
     let environment = environment::Environment::new(environment::TokioClock::starting_at(start), 7);
     let registry = Registry::new(Arc::new(Store::default()), environment).unwrap();
-    let server = ApiServer::new(Arc::new(registry)).as_user(Identity::admin());
-    let requests = Requests::default();
+    (ApiServer::new(Arc::new(registry)).as_user(Identity::admin()), start)
+}
+
+/// A prepared cluster of that server, with a client of the caller's making for the operator.
+pub async fn cluster(server: AsUser, operator: Client, start: Timestamp) -> Cluster {
     let cluster = Cluster {
-        user: Client::new(server.clone(), "default"),
-        operator: Client::new(requests.layer(server), "default"),
-        requests,
+        user: Client::new(server, "default"),
+        operator,
+        requests: Requests::default(),
         namespace: "scenario".into(),
         clock: TokioClock::starting_at(start),
     };
     cluster.prepare().await;
-    scenario(cluster).await;
+    cluster
+}
+
+/// Runs a scenario in this process.
+pub async fn embedded<F: Future<Output = ()>>(scenario: impl FnOnce(Cluster) -> F) {
+    let (server, start) = server();
+    let requests = Requests::default();
+    let operator = Client::new(requests.layer(server.clone()), "default");
+    scenario(Cluster { requests, ..cluster(server, operator, start).await }).await;
 }
 
 /// Runs a scenario on the cluster that `KUBECONFIG` names.
@@ -89,7 +100,7 @@ impl Cluster {
         Api::<Namespace>::all(self.user.clone()).create(&PostParams::default(), &body).await.unwrap();
     }
 
-    async fn install(&self, crd: CustomResourceDefinition, name: &str) {
+    pub async fn install(&self, crd: CustomResourceDefinition, name: &str) {
         let crds = Api::<CustomResourceDefinition>::all(self.user.clone());
         let params = PatchParams::apply("windlass-it").force();
         crds.patch(name, &params, &Patch::Apply(crd)).await.unwrap();
@@ -97,7 +108,7 @@ impl Cluster {
         tokio::time::timeout(Duration::from_secs(10), established).await.unwrap().unwrap();
     }
 
-    async fn uninstall(&self, name: &str) {
+    pub async fn uninstall(&self, name: &str) {
         let crds = Api::<CustomResourceDefinition>::all(self.user.clone());
         let uid = crds.get(name).await.unwrap().metadata.uid.unwrap();
         crds.delete(name, &DeleteParams::default()).await.unwrap();

@@ -6,42 +6,60 @@
 #![expect(clippy::unwrap_used, unreachable_pub, reason = "all of this is test code")]
 
 mod counting;
+mod dynamic;
 mod fixture;
 mod gadget;
 mod pool;
 mod scenarios;
+mod silence;
+mod sizes;
+mod stalls;
+mod widget;
 
 /// Makes two tests of each scenario.
 macro_rules! scenarios {
-    ($($name:ident),* $(,)?) => {
+    ($($module:ident: $($name:ident),* ;)*) => {
         mod embedded {
-            $(
+            $($(
                 #[tokio::test(start_paused = true)]
                 async fn $name() {
-                    crate::fixture::embedded(crate::scenarios::$name).await;
+                    crate::fixture::embedded(crate::scenarios::$module::$name).await;
                 }
-            )*
+            )*)*
         }
 
         mod real {
-            $(
+            $($(
                 #[tokio::test]
                 #[ignore = "needs a real cluster"]
                 async fn $name() {
-                    crate::fixture::real(crate::scenarios::$name).await;
+                    crate::fixture::real(crate::scenarios::$module::$name).await;
                 }
-            )*
+            )*)*
         }
     };
 }
 
 scenarios! {
-    writes_are_the_least_that_can_be,
-    unwanted_children_go_and_drift_is_repaired,
-    a_foreign_object_of_the_same_name_is_left_alone,
-    a_panic_a_hang_and_a_deletion_are_survived,
-    a_pool_never_creates_a_member_too_many,
-    a_finalizer_holds_the_object_until_the_cleanup_is_done,
-    a_paused_object_is_left_alone,
-    a_standby_follows_a_release_a_death_and_a_theft,
+    core:
+        writes_are_the_least_that_can_be,
+        unwanted_children_go_and_drift_is_repaired,
+        a_foreign_object_of_the_same_name_is_left_alone,
+        a_panic_a_hang_and_a_deletion_are_survived,
+        a_pool_never_creates_a_member_too_many,
+        a_finalizer_holds_the_object_until_the_cleanup_is_done,
+        a_paused_object_is_left_alone,
+        a_standby_follows_a_release_a_death_and_a_theft;
+    kinds:
+        an_optional_kind_may_come_and_go,
+        the_reconciled_kind_may_vanish_and_return,
+        an_operator_without_its_kind_says_what_is_missing,
+        an_object_that_cannot_be_read_stops_no_other;
+    dynamic:
+        a_kind_known_at_run_time_is_reconciled_like_any_other,
+        metadata_alone_is_enough_to_own,
+        watches_come_and_go_while_the_controller_runs;
+    scope:
+        several_namespaces_are_watched_and_no_other,
+        a_dry_run_writes_nothing;
 }

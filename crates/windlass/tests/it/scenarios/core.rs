@@ -1,0 +1,233 @@
+//! The loop: exact counts of writes, drift, conflicts, failures, finalizers, pause and leader election.
+
+use std::{sync::atomic::Ordering, time::Duration};
+
+use serde_json::json;
+use tokio::time::Instant;
+use windlass::{
+    LeaderElection, Operator, PAUSED,
+    k8s_openapi::api::{
+        apps::v1::Deployment,
+        coordination::v1::Lease,
+        core::v1::{ConfigMap, Service},
+    },
+    kube::{
+        Api, ResourceExt,
+        api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
+    },
+};
+
+use crate::{
+    fixture::{Cluster, Running, eventually, observed, quiet},
+    gadget::{Gadget, Gadgets, Mood},
+    pool::{FINALIZER, Pool, PoolSpec, Pools},
+};
+
+pub async fn writes_are_the_least_that_can_be(cluster: Cluster) {
+    let gadgets = Gadgets::default();
+    let running = cluster.start(&gadgets);
+    let api = cluster.api::<Gadget>();
+    api.create(&PostParams::default(), &Gadget::test("one")).await.unwrap();
+    observed(&api, "one").await;
+    quiet(|| gadgets.runs()).await;
+    let writes = cluster.requests.take_writes();
+    assert_eq!(writes.len(), 3, "one per child and one for the status: {writes:#?}");
+
+    let runs = gadgets.runs();
+    let poke = json!({"metadata": {"annotations": {"poked": "yes"}}});
+    let deployments = cluster.api::<Deployment>();
+    deployments.patch("one", &PatchParams::default(), &Patch::Merge(&poke)).await.unwrap();
+    eventually("another run", || async { gadgets.runs() > runs }).await;
+    quiet(|| gadgets.runs()).await;
+    let writes = cluster.requests.take_writes();
+    assert!(writes.is_empty(), "a second reconcile writes nothing: {writes:#?}");
+    running.stop().await;
+
+    let again = Gadgets::default();
+    let running = cluster.start(&again);
+    eventually("a run after the restart", || async { again.runs() > 0 }).await;
+    quiet(|| again.runs()).await;
+    let writes = cluster.requests.take_writes();
+    assert!(writes.is_empty(), "a restart writes nothing: {writes:#?}");
+
+    let change = json!({"spec": {"replicas": 3}});
+    api.patch("one", &PatchParams::default(), &Patch::Merge(&change)).await.unwrap();
+    observed(&api, "one").await;
+    quiet(|| again.runs()).await;
+    let writes = cluster.requests.take_writes();
+    assert_eq!(writes.len(), 2, "one for the child and one for the status: {writes:#?}");
+    assert!(writes.iter().all(|write| write.status == 200), "{writes:#?}");
+    running.stop().await;
+}
+
+pub async fn unwanted_children_go_and_drift_is_repaired(cluster: Cluster) {
+    let gadgets = Gadgets::default();
+    let running = cluster.start(&gadgets);
+    let api = cluster.api::<Gadget>();
+    api.create(&PostParams::default(), &Gadget::test("one")).await.unwrap();
+    observed(&api, "one").await;
+    let services = cluster.api::<Service>();
+    assert!(services.get_opt("one").await.unwrap().is_some());
+
+    let drift = json!({"spec": {"replicas": 7}});
+    let deployments = cluster.api::<Deployment>();
+    deployments.patch("one", &PatchParams::default(), &Patch::Merge(&drift)).await.unwrap();
+    eventually("the drift is repaired", || async {
+        deployments.get("one").await.unwrap().spec.replicas == Some(2)
+    })
+    .await;
+
+    let change = json!({"spec": {"port": null}});
+    api.patch("one", &PatchParams::default(), &Patch::Merge(&change)).await.unwrap();
+    eventually("the service is gone", || async { services.get_opt("one").await.unwrap().is_none() }).await;
+    eventually("the port is gone", || async {
+        let deployment = deployments.get("one").await.unwrap();
+        deployment.spec.template.spec.unwrap().containers[0].ports.is_none()
+    })
+    .await;
+    running.stop().await;
+}
+
+pub async fn a_foreign_object_of_the_same_name_is_left_alone(cluster: Cluster) {
+    let services = cluster.api::<Service>();
+    let foreign = json!({"metadata": {"name": "one"}, "spec": {"ports": [{"port": 9999}]}});
+    services.create(&PostParams::default(), &serde_json::from_value(foreign).unwrap()).await.unwrap();
+    let gadgets = Gadgets::default();
+    let running = cluster.start(&gadgets);
+    let api = cluster.api::<Gadget>();
+    api.create(&PostParams::default(), &Gadget::test("one")).await.unwrap();
+    eventually("some retries", || async { gadgets.runs() > 3 }).await;
+    let service = services.get("one").await.unwrap();
+    assert!(service.owner_references().is_empty());
+    assert_eq!(service.spec.unwrap().ports.unwrap()[0].port, 9999);
+    services.delete("one", &DeleteParams::default()).await.unwrap();
+    observed(&api, "one").await;
+    running.stop().await;
+}
+
+pub async fn a_panic_a_hang_and_a_deletion_are_survived(cluster: Cluster) {
+    for (name, mood) in [("nervous", Mood::Nervous), ("stuck", Mood::Stuck)] {
+        let gadgets = Gadgets { mood, ..Gadgets::default() };
+        let running = cluster.start(&gadgets);
+        let api = cluster.api::<Gadget>();
+        api.create(&PostParams::default(), &Gadget::test(name)).await.unwrap();
+        observed(&api, name).await;
+        api.delete(name, &DeleteParams::default()).await.unwrap();
+        let deletions = &gadgets.deletions;
+        eventually("the deletion is seen", || async { deletions.load(Ordering::SeqCst) > 0 }).await;
+        running.stop().await;
+    }
+}
+
+pub async fn a_pool_never_creates_a_member_too_many(cluster: Cluster) {
+    let pools = Pools::default();
+    let controller = pools.controller().namespace(&cluster.namespace);
+    let running = cluster.run(Operator::new("pool-operator").controller(controller));
+    let api = cluster.api::<Pool>();
+    api.create(&PostParams::default(), &Pool::new("p", PoolSpec { size: 20 })).await.unwrap();
+    let members = cluster.api::<ConfigMap>();
+    let count = async || {
+        let maps = members.list(&ListParams::default()).await.unwrap().items;
+        maps.iter().filter(|map| map.name_any().starts_with("member-")).count()
+    };
+    eventually("all members are there", || async { count().await == 20 }).await;
+    // Every run that an own creation caused found all of them.
+    for poke in 0..10 {
+        let poke = json!({"metadata": {"annotations": {"poke": poke.to_string()}}});
+        api.patch("p", &PatchParams::default(), &Patch::Merge(&poke)).await.unwrap();
+    }
+    quiet(|| pools.runs.load(Ordering::SeqCst)).await;
+    assert_eq!(pools.created.load(Ordering::SeqCst), 20);
+
+    let smaller = json!({"spec": {"size": 3}});
+    api.patch("p", &PatchParams::default(), &Patch::Merge(&smaller)).await.unwrap();
+    eventually("the surplus is gone", || async { count().await == 3 }).await;
+    quiet(|| pools.runs.load(Ordering::SeqCst)).await;
+    assert_eq!((count().await, pools.created.load(Ordering::SeqCst)), (3, 20));
+    running.stop().await;
+
+    pools.clean.store(true, Ordering::SeqCst);
+    let controller = pools.controller().namespace(&cluster.namespace);
+    let running = cluster.run(Operator::new("pool-operator").controller(controller));
+    api.delete("p", &DeleteParams::default()).await.unwrap();
+    eventually("the pool is gone", || async { api.get_opt("p").await.unwrap().is_none() }).await;
+    running.stop().await;
+}
+
+pub async fn a_finalizer_holds_the_object_until_the_cleanup_is_done(cluster: Cluster) {
+    let pools = Pools::default();
+    let controller = pools.controller().namespace(&cluster.namespace);
+    let running = cluster.run(Operator::new("pool-operator").controller(controller));
+    let api = cluster.api::<Pool>();
+    api.create(&PostParams::default(), &Pool::new("p", PoolSpec { size: 0 })).await.unwrap();
+    eventually("the finalizer is on", || async {
+        api.get("p").await.unwrap().finalizers().contains(&FINALIZER.to_owned())
+    })
+    .await;
+    api.delete("p", &DeleteParams::default()).await.unwrap();
+    let runs = pools.runs.load(Ordering::SeqCst);
+    eventually("some failed cleanups", || async { pools.runs.load(Ordering::SeqCst) > runs + 3 }).await;
+    assert!(api.get_opt("p").await.unwrap().is_some(), "the cleanup is not done");
+    pools.clean.store(true, Ordering::SeqCst);
+    eventually("the pool is gone", || async { api.get_opt("p").await.unwrap().is_none() }).await;
+    running.stop().await;
+}
+
+pub async fn a_paused_object_is_left_alone(cluster: Cluster) {
+    let gadgets = Gadgets::default();
+    let running = cluster.start(&gadgets);
+    let api = cluster.api::<Gadget>();
+    let mut gadget = Gadget::test("one");
+    gadget.annotations_mut().insert(PAUSED.into(), "true".into());
+    api.create(&PostParams::default(), &gadget).await.unwrap();
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    assert_eq!(gadgets.runs(), 0);
+    let resume = json!({"metadata": {"annotations": {PAUSED: null}}});
+    api.patch("one", &PatchParams::default(), &Patch::Merge(&resume)).await.unwrap();
+    observed(&api, "one").await;
+    running.stop().await;
+}
+
+fn replica(cluster: &Cluster, identity: &str, gadgets: &Gadgets) -> Running {
+    let election = LeaderElection {
+        duration: Duration::from_secs(3),
+        renew_deadline: Duration::from_secs(2),
+        retry_period: Duration::from_millis(250),
+        ..LeaderElection::new("gadgets", &cluster.namespace, identity)
+    };
+    let controller = gadgets.controller().namespace(&cluster.namespace);
+    cluster.run(Operator::new("gadget-operator").controller(controller).leader_election(election))
+}
+
+async fn holder(leases: &Api<Lease>) -> Option<String> {
+    leases.get_opt("gadgets").await.unwrap()?.spec?.holder_identity
+}
+
+pub async fn a_standby_follows_a_release_a_death_and_a_theft(cluster: Cluster) {
+    let leases = cluster.api::<Lease>();
+    let api = cluster.api::<Gadget>();
+    let (one, two, three) = (Gadgets::default(), Gadgets::default(), Gadgets::default());
+    let first = replica(&cluster, "one", &one);
+    eventually("the first leads", || async { holder(&leases).await.as_deref() == Some("one") }).await;
+    let second = replica(&cluster, "two", &two);
+    api.create(&PostParams::default(), &Gadget::test("a")).await.unwrap();
+    observed(&api, "a").await;
+    assert_eq!(two.runs(), 0, "a standby does not work");
+
+    let stopped = Instant::now();
+    first.stop().await;
+    eventually("the second leads", || async { two.runs() > 0 }).await;
+    assert!(stopped.elapsed() < Duration::from_secs(2), "{:?}", stopped.elapsed());
+
+    let third = replica(&cluster, "three", &three);
+    second.task.abort();
+    let died = Instant::now();
+    eventually("the third leads", || async { three.runs() > 0 }).await;
+    assert!(died.elapsed() < Duration::from_secs(5), "{:?}", died.elapsed());
+
+    let theft = json!({"spec": {"holderIdentity": "thief", "leaseDurationSeconds": 60}});
+    leases.patch("gadgets", &PatchParams::default(), &Patch::Merge(&theft)).await.unwrap();
+    let error = tokio::time::timeout(Duration::from_secs(3), third.task).await;
+    let error = error.expect("the loss must end the run").unwrap().unwrap_err();
+    assert!(error.to_string().contains("failed to keep the lease"), "{error}");
+}

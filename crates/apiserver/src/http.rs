@@ -11,6 +11,7 @@ mod accept;
 mod answer;
 mod body;
 mod discovery;
+mod guard;
 mod openapi;
 mod path;
 mod query;
@@ -29,12 +30,12 @@ use std::{
 
 use bytes::Bytes;
 use http::{Method, Request, Response, header, request::Parts};
-use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde_json::json;
 use tower::Service;
 
-pub use self::body::Body;
+pub use self::{body::Body, guard::Limits};
 use self::{
+    guard::Guard,
     path::{Place, Route},
     query::Query,
 };
@@ -45,13 +46,11 @@ use crate::{
     registry::{Registry, Resource},
 };
 
-/// The largest body that is read, as in the real server.
-const BODY_LIMIT: usize = 3 * 1024 * 1024;
-
 /// The API server: cheap to clone, and every clone is the same server.
 #[derive(Debug, Clone)]
 pub struct ApiServer {
     registry: Arc<Registry>,
+    guard: Arc<Guard>,
 }
 
 /// The revision of the one object that an answer shows. An answer without it may show anything.
@@ -62,6 +61,7 @@ struct Observed(u64);
 #[derive(Debug)]
 struct Call<'a> {
     registry: &'a Arc<Registry>,
+    guard: &'a Guard,
     parts: &'a Parts,
     query: Query,
     identity: Identity,
@@ -72,7 +72,12 @@ struct Call<'a> {
 impl ApiServer {
     /// Serves what `registry` holds.
     pub fn new(registry: Arc<Registry>) -> Self {
-        Self { registry }
+        Self::with_limits(registry, Limits::default())
+    }
+
+    /// The same, within other limits.
+    pub fn with_limits(registry: Arc<Registry>, limits: Limits) -> Self {
+        Self { registry, guard: Arc::new(Guard::new(limits)) }
     }
 
     /// The registry behind the server.
@@ -93,8 +98,8 @@ impl ApiServer {
     {
         let (parts, body) = request.into_parts();
         let warnings = Warnings::default();
-        let outcome = match self.begin(&parts).and(read_body(body).await) {
-            Ok(body) => self.dispatch(&parts, body, &warnings).await,
+        let outcome = match self.begin(&parts).and(self.guard.read_body(&parts, body).await) {
+            Ok(body) => guard::unwound(self.dispatch(&parts, body, &warnings)).await,
             Err(error) => Err(error),
         };
         let response = outcome.unwrap_or_else(|error| answer::failure(&error));
@@ -151,7 +156,8 @@ impl ApiServer {
         let identity = parts.extensions.get::<Identity>().cloned().unwrap_or_else(Identity::anonymous);
         let identity = self.impersonated(parts, identity)?;
         let warnings = warnings.clone();
-        let call = Call { registry: &self.registry, parts, query, identity, body, warnings };
+        let call =
+            Call { registry: &self.registry, guard: &self.guard, parts, query, identity, body, warnings };
         let route = Route::parse(parts.uri.path());
         call.authorize(&route)?;
         match route {
@@ -279,21 +285,6 @@ fn not_allowed() -> Error {
     );
     error.details = Some(Box::default());
     error
-}
-
-async fn read_body<B>(body: B) -> Result<Bytes>
-where
-    B: http_body::Body<Data = Bytes> + Send,
-    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-{
-    match Limited::new(body, BODY_LIMIT).collect().await {
-        Ok(collected) => Ok(collected.to_bytes()),
-        Err(error) if error.is::<LengthLimitError>() => {
-            let message = format!("Request entity too large: limit is {BODY_LIMIT}");
-            Err(Error::new(Reason::RequestEntityTooLarge, message))
-        }
-        Err(error) => Err(Error::bad_request(format!("failed to read the request body: {error}"))),
-    }
 }
 
 /// What `/version` says. The API is that of the Kubernetes release that the tables were recorded from.

@@ -20,7 +20,10 @@ use rustls::{
     pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
     server::WebPkiClientVerifier,
 };
-use tokio::net::{TcpListener, TcpStream};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    sync::Semaphore,
+};
 use tokio_rustls::TlsAcceptor;
 
 use crate::{
@@ -31,6 +34,15 @@ use crate::{
 
 /// How long a client may take for the TLS handshake and for the head of a request.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How many connections may be open at once. One that is not accepted waits in the system's queue.
+const CONNECTIONS: usize = 4096;
+
+/// How long the head of a request may be: its path, its query and its headers.
+const HEAD: usize = 128 * 1024;
+
+/// How often a connection with nothing to say is asked whether it is still there, and how long it may take to answer.
+const PROBE: Duration = Duration::from_secs(30);
 
 /// How long open requests may go on after the end was announced. Watches never end by themselves.
 const FAREWELL: Duration = Duration::from_millis(500);
@@ -102,7 +114,12 @@ impl Listener {
     pub async fn serve(self, server: ApiServer, shutdown: impl Future<Output = ()>) {
         let connections = GracefulShutdown::new();
         tokio::pin!(shutdown);
+        let room = Arc::new(Semaphore::new(CONNECTIONS));
         loop {
+            let permit = tokio::select! {
+                () = &mut shutdown => break,
+                permit = Arc::clone(&room).acquire_owned() => permit,
+            };
             let stream = tokio::select! {
                 () = &mut shutdown => break,
                 accepted = self.socket.accept() => match accepted {
@@ -120,6 +137,7 @@ impl Listener {
                 if let Err(error) = connection(tls, stream, server, watcher).await {
                     tracing::debug!(%error, "a connection ended");
                 }
+                drop(permit);
             });
         }
         let _ = tokio::time::timeout(FAREWELL, connections.shutdown()).await;
@@ -143,8 +161,14 @@ async fn connection(
         .unwrap_or_else(Identity::anonymous);
     let service = hyper_util::service::TowerToHyperService::new(server.as_user(identity));
     let mut builder = auto::Builder::new(TokioExecutor::new());
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(PATIENCE);
-    builder.http2().timer(TokioTimer::new()).max_concurrent_streams(1000);
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(PATIENCE).max_buf_size(HEAD);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(1000)
+        .max_header_list_size(HEAD as u32)
+        .keep_alive_interval(PROBE)
+        .keep_alive_timeout(PROBE);
     let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service).into_owned();
     watcher.watch(connection).await
 }

@@ -13,6 +13,7 @@
 
 pub(crate) mod autoscaler;
 mod bootstrap;
+mod bounds;
 pub mod catalog;
 mod conversion;
 pub mod crd;

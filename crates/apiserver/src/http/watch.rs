@@ -8,7 +8,10 @@ use std::{collections::VecDeque, sync::Arc, time::Duration};
 use bytes::Bytes;
 use http::{Response, header};
 use serde_json::{Value, json};
-use tokio::time::{Instant, MissedTickBehavior};
+use tokio::{
+    sync::OwnedSemaphorePermit,
+    time::{Instant, MissedTickBehavior},
+};
 
 use super::{
     Body, Call,
@@ -48,6 +51,7 @@ impl Call<'_> {
             (Some(true), _) | (_, 0) => WatchStart::Now,
             (_, revision) => WatchStart::After(revision),
         };
+        let permit = self.guard.watch()?;
         let watch = match self.registry.watch(resource, &WatchOptions { start }) {
             // A revision that is gone is told inside the stream, as the real server does.
             Err(error) if error.code == 410 => return Ok(answer::body(Body::whole(failure(&error)))),
@@ -66,11 +70,13 @@ impl Call<'_> {
             environment: environment.clone(),
             resource: Arc::clone(resource),
             catalog: self.registry.catalog_changes(),
+            initial: Vec::new().into_iter(),
             queue: VecDeque::new(),
             ended: false,
+            _permit: permit,
         };
-        lines.begin(initial, self.query.flag("allowWatchBookmarks")).await?;
         let bookmarks = self.query.flag("allowWatchBookmarks");
+        lines.begin(initial, bookmarks).await?;
         Ok(answer::body(Body::stream(lines.stream(Instant::now() + timeout, bookmarks))))
     }
 
@@ -113,8 +119,12 @@ struct Lines {
     environment: Environment,
     resource: Arc<Resource>,
     catalog: tokio::sync::watch::Receiver<Arc<Catalog>>,
+    /// What existed when the watch began and has not been sent yet: pointers, not lines, so that a client that is
+    /// slow to read costs no copy of it all.
+    initial: std::vec::IntoIter<Presented>,
     queue: VecDeque<Bytes>,
     ended: bool,
+    _permit: OwnedSemaphorePermit,
 }
 
 /// Resolves when the resource is not served any more, because its definition was removed or has changed.
@@ -128,21 +138,25 @@ async fn withdrawn(catalog: &mut tokio::sync::watch::Receiver<Arc<Catalog>>, res
 impl Lines {
     /// Queues what existed when the watch began, if the client wants to hear of it.
     async fn begin(&mut self, initial: Option<bool>, bookmarks: bool) -> Result<()> {
-        let Some(snapshot) = self.watch.take_initial() else { return Ok(()) };
+        let Some(mut snapshot) = self.watch.take_initial() else { return Ok(()) };
         if initial == Some(false) {
             return Ok(());
         }
-        let wanted: Vec<Arc<Object>> =
-            snapshot.objects.iter().filter(|object| self.wants(object)).cloned().collect();
-        for shown in self.registry.present_all(&self.resource, &wanted).await? {
-            let line = self.line("ADDED", shown);
-            self.queue.push_back(line);
-        }
+        snapshot.objects.retain(|object| self.wants(object));
+        self.initial = self.registry.present_all(&self.resource, &snapshot.objects).await?.into_iter();
         if initial == Some(true) && bookmarks {
             let line = self.bookmark(snapshot.revision, true);
             self.queue.push_back(line);
         }
         Ok(())
+    }
+
+    /// The next line that needs no waiting.
+    fn ready(&mut self) -> Option<Bytes> {
+        match self.initial.next() {
+            Some(shown) => Some(self.line("ADDED", shown)),
+            None => self.queue.pop_front(),
+        }
     }
 
     fn stream(
@@ -154,7 +168,7 @@ impl Lines {
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         futures::stream::unfold((self, ticks), move |(mut lines, mut ticks)| async move {
             loop {
-                if let Some(line) = lines.queue.pop_front() {
+                if let Some(line) = lines.ready() {
                     return Some((line, (lines, ticks)));
                 }
                 if lines.ended {

@@ -49,8 +49,12 @@ impl Call<'_> {
     }
 
     fn yaml(&self) -> Result<Value> {
-        serde_saphyr::from_slice(&self.body)
-            .map_err(|error| Error::bad_request(format!("error decoding YAML: {error}")))
+        let value: Value = serde_saphyr::from_slice(&self.body)
+            .map_err(|error| Error::bad_request(format!("error decoding YAML: {error}")))?;
+        if !value.is_object() {
+            return Err(Error::bad_request("error decoding YAML: the body must be an object"));
+        }
+        Ok(value)
     }
 
     fn written(&self, resource: &Resource, written: Written) -> Result<Response<Body>> {

@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use serde_json::Value;
 
 use super::{
-    Registry, Resource, decode, metadata,
+    Registry, Resource, bounds, decode, metadata,
     resource::text,
     scale,
     write::{Ownership, Target, WriteOptions, Written, clean, reset_fields, zero_of},
@@ -179,19 +179,9 @@ fn patched(resource: &Resource, old: &Value, patch: &Patch) -> Result<Value> {
 fn patched_untyped(old: &Value, patch: &Patch) -> Result<Value> {
     match patch.kind {
         PatchKind::Json => {
-            let mut new = old.clone();
             let operations: json_patch::Patch = serde_json::from_value(patch.body.clone())
                 .map_err(|error| Error::bad_request(format!("error decoding patch: {error}")))?;
-            json_patch::patch(&mut new, &operations).map_err(|error| {
-                let mut failure = Error::new(
-                    Reason::Invalid,
-                    "the server rejected our request due to an error in our request",
-                );
-                failure.details = Some(Box::default());
-                tracing::debug!(%error, "a JSON patch did not apply");
-                failure
-            })?;
-            Ok(new)
+            bounds::json_patch(old, &operations)
         }
         _ => Ok(merge_patch(old, &patch.body)),
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use super::{
-    Presented, Registry, Resource, decode,
+    Presented, Registry, Resource, bounds, decode,
     metadata::{self, is_deleting, meta},
     resource::text,
     strategy,
@@ -223,6 +223,7 @@ impl Registry {
         if ownership == Ownership::Track {
             self.track(target, None, &mut object, options);
         }
+        bounds::check_depth(&object)?;
         if strategy::is_service(resource) {
             self.assign_addresses(resource, &mut object)?;
         }
@@ -515,6 +516,7 @@ fn check_revision(target: Target<'_>, new: &Value, current: u64) -> Result<()> {
 
 fn check_update(target: Target<'_>, new: &Value, old: &Value) -> Result<()> {
     let resource = target.resource;
+    bounds::check_depth(new)?;
     let mut causes = strategy::validate(resource, target.subresource, new, Some(old));
     if is_deleting(old) {
         causes.extend(new_finalizers(new, old));

@@ -4,11 +4,13 @@
 
 mod access;
 mod admission;
+mod audit;
 mod conversion;
 mod custom;
 mod deletion;
 mod fidelity;
 mod hook;
+mod hostile;
 mod lists;
 mod server;
 mod watches;

@@ -11,7 +11,7 @@ use windlass_apiserver::{
     ApiServer,
     auth::Identity,
     environment::{Environment, TokioClock},
-    http::Body,
+    http::{Body, Limits},
     registry::Registry,
     store::Store,
 };
@@ -71,9 +71,26 @@ impl Server {
         self.0.registry()
     }
 
+    /// A server that takes no more than so many watches.
+    pub(crate) fn with_watches(watches: usize) -> Self {
+        let Self(server, identity) = Self::new();
+        let limits = Limits { watches, ..Limits::default() };
+        Self(ApiServer::with_limits(Arc::clone(server.registry()), limits), identity)
+    }
+
     /// The same server for somebody else.
     pub(crate) fn as_user(&self, identity: Identity) -> Self {
         Self(self.0.clone(), identity)
+    }
+
+    /// Sends any request, whatever its body.
+    pub(crate) async fn answer<B>(&self, mut request: Request<B>) -> http::Response<Body>
+    where
+        B: http_body::Body<Data = Bytes> + Send,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        request.extensions_mut().insert(self.1.clone());
+        self.0.answer(request).await
     }
 
     pub(crate) async fn request(&self, request: Request<Full<Bytes>>) -> http::Response<Body> {

@@ -21,6 +21,7 @@ mod dispatch;
 mod labels;
 mod patch;
 mod plan;
+mod plugins;
 mod review;
 mod rules;
 

@@ -1,6 +1,7 @@
 //! Who asks, and what they may do.
 
 pub mod rbac;
+pub mod token;
 
 use std::collections::BTreeMap;
 

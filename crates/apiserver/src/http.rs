@@ -12,6 +12,7 @@ mod answer;
 mod body;
 mod discovery;
 mod guard;
+mod identity;
 mod openapi;
 mod path;
 mod query;
@@ -41,7 +42,7 @@ use self::{
 };
 use crate::{
     admission::Warnings,
-    auth::{Identity, rbac::Action},
+    auth::{Identity, rbac::Action, token::ISSUER},
     error::{Error, Named, Reason, Result},
     registry::{Registry, Resource},
 };
@@ -129,32 +130,9 @@ impl ApiServer {
         store.durable(revision).await.map_err(Error::internal)
     }
 
-    /// The user that the request wants to be, if it names one and may be that user.
-    fn impersonated(&self, parts: &Parts, asker: Identity) -> Result<Identity> {
-        let texts = |name: &str| -> Vec<String> {
-            let values = parts.headers.get_all(name).iter();
-            values.filter_map(|value| value.to_str().ok()).map(str::to_owned).collect()
-        };
-        let Some(user) = texts("impersonate-user").into_iter().next() else { return Ok(asker) };
-        let groups = texts("impersonate-group");
-        let wanted = groups.iter().map(|group| ("groups", group)).chain([("users", &user)]);
-        for (resource, name) in wanted {
-            let action = Action::Resource { verb: "impersonate", group: "", resource, namespace: "", name };
-            if !self.registry.allows(&asker, action) {
-                let why = format!(
-                    "User \"{}\" cannot impersonate resource \"{resource}\" in API group \"\" at the cluster scope",
-                    asker.name
-                );
-                return Err(Error::forbidden(Named { group: "", resource }, name, why));
-            }
-        }
-        Ok(Identity::new(user, groups))
-    }
-
     async fn dispatch(&self, parts: &Parts, body: Bytes, warnings: &Warnings) -> Result<Response<Body>> {
         let query = Query::parse(parts.uri.query().unwrap_or_default());
-        let identity = parts.extensions.get::<Identity>().cloned().unwrap_or_else(Identity::anonymous);
-        let identity = self.impersonated(parts, identity)?;
+        let identity = self.identify(parts)?;
         let warnings = warnings.clone();
         let call =
             Call { registry: &self.registry, guard: &self.guard, parts, query, identity, body, warnings };
@@ -163,6 +141,8 @@ impl ApiServer {
         match route {
             Route::Healthy => Ok(answer::text("ok")),
             Route::Version => Ok(answer::json(&version())),
+            Route::Issuer => Ok(answer::json(&call.issuer())),
+            Route::Keys => Ok(answer::key_set(&self.registry.key_set())),
             Route::Discovery(part) => call.discover(&part),
             Route::OpenApi(part) => Ok(call.open_api(part.as_deref())),
             Route::Resource(place) => call.resource(&place).await,
@@ -209,6 +189,19 @@ impl Call<'_> {
         }
         let why = format!("User \"{}\" cannot {verb} path \"{path}\"", self.identity.name);
         Err(Error::forbidden(Named { group: "", resource: "" }, "", why))
+    }
+
+    /// What clients of tokens are told about their issuer.
+    fn issuer(&self) -> serde_json::Value {
+        let host = match self.header(header::HOST) {
+            "" => "kubernetes.default.svc",
+            host => host,
+        };
+        json!({
+            "issuer": ISSUER, "jwks_uri": format!("https://{host}/openid/v1/jwks"),
+            "response_types_supported": ["id_token"], "subject_types_supported": ["public"],
+            "id_token_signing_alg_values_supported": ["ES256"],
+        })
     }
 
     /// The API's word for what the request does.

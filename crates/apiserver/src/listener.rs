@@ -20,6 +20,7 @@ use rustls::{
     pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
     server::WebPkiClientVerifier,
 };
+use sha2::{Digest, Sha256};
 use tokio::{
     net::{TcpListener, TcpStream},
     sync::Semaphore,
@@ -179,7 +180,11 @@ fn identity_of(certificate: &CertificateDer<'_>) -> Option<Identity> {
     let subject = parsed.subject();
     let name = subject.iter_common_name().next()?.as_str().ok()?.to_owned();
     let groups = subject.iter_organization().filter_map(|group| group.as_str().ok()).map(str::to_owned);
-    Some(Identity::new(name, groups.collect::<Vec<_>>()))
+    let mut identity = Identity::new(name, groups.collect::<Vec<_>>());
+    let digest: String = Sha256::digest(certificate).iter().map(|byte| format!("{byte:02x}")).collect();
+    let credential = "authentication.kubernetes.io/credential-id".to_owned();
+    identity.extra.insert(credential, vec![format!("X509SHA256={digest}")]);
+    Some(identity)
 }
 
 /// Under which names the server is reached.

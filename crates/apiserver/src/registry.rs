@@ -30,6 +30,7 @@ pub mod selector;
 mod service;
 mod strategy;
 mod subresource;
+mod token;
 mod write;
 
 use std::sync::{Arc, Mutex, atomic::AtomicBool};
@@ -52,6 +53,7 @@ use crate::{
     auth::{
         Identity,
         rbac::{Action, Authorizer},
+        token::Signer,
     },
     environment::Environment,
     error::{Error, Result},
@@ -74,6 +76,7 @@ pub struct Registry {
     hooks: Hooks,
     caller: Caller,
     converted: conversion::Converted,
+    signer: Signer,
     routes: Arc<Routes>,
     resolver: Arc<dyn Resolver>,
 }
@@ -95,6 +98,7 @@ impl Registry {
             hooks: Hooks::default(),
             caller: Caller::default(),
             converted: conversion::Converted::default(),
+            signer: Signer::generate().map_err(Error::internal)?,
             routes,
             resolver,
         };
@@ -107,6 +111,13 @@ impl Registry {
     #[must_use]
     pub fn with_resolver(mut self, resolver: Arc<dyn Resolver>) -> Self {
         self.resolver = resolver;
+        self
+    }
+
+    /// The same registry, which signs the tokens of service accounts with a key that was kept.
+    #[must_use]
+    pub fn with_signer(mut self, signer: Signer) -> Self {
+        self.signer = signer;
         self
     }
 

@@ -7,7 +7,10 @@ use tokio_util::sync::CancellationToken;
 use windlass::{Clock, RunError, clock, jiff::Timestamp, kube::Client};
 use windlass_apiserver::{
     ApiServer,
-    auth::{Identity, MASTERS},
+    auth::{
+        Identity, MASTERS,
+        token::{self, Signer},
+    },
     authority::{self, Authority},
     data_directory::{self, DataDirectory},
     environment::{Environment, TokioClock},
@@ -39,6 +42,9 @@ pub enum Error {
     /// A certificate could not be made.
     #[error("failed to make the cluster's certificates")]
     Certificates(#[source] authority::Error),
+    /// The key of service account tokens could not be kept.
+    #[error("failed to keep the key of service account tokens")]
+    TokenKey(#[source] token::Error),
     /// The socket could not be opened.
     #[error("failed to open the cluster's socket")]
     Listen(#[source] listener::Error),
@@ -51,6 +57,7 @@ const PORT: &str = "port";
 struct Foundation {
     store: Store,
     authority: Authority,
+    signer: Option<Signer>,
     data: Option<DataDirectory>,
 }
 
@@ -58,15 +65,16 @@ impl Foundation {
     async fn lay(directory: Option<PathBuf>, now: Timestamp) -> Result<Self, Error> {
         let Some(directory) = directory else {
             let authority = Authority::new(now).map_err(Error::Certificates)?;
-            return Ok(Self { store: Store::default(), authority, data: None });
+            return Ok(Self { store: Store::default(), authority, signer: None, data: None });
         };
         // Files are read here: not on a thread that others wait for.
         let open = move || {
             let data = DataDirectory::open(directory).map_err(Error::DataDirectory)?;
             let authority = Authority::kept(&data, now).map_err(Error::Certificates)?;
+            let signer = Some(Signer::kept(&data).map_err(Error::TokenKey)?);
             let store = Store::open(&data, DiskOptions::default());
             let store = store.map_err(|error| Error::Store(Box::new(error)))?;
-            Ok(Self { store, authority, data: Some(data) })
+            Ok(Self { store, authority, signer, data: Some(data) })
         };
         tokio::task::spawn_blocking(open).await.map_err(Error::Join)?
     }
@@ -135,12 +143,16 @@ impl Cluster {
     pub(crate) async fn launch(builder: Builder) -> Result<Self, Error> {
         let start = builder.start.unwrap_or_else(Timestamp::now);
         let clock = clock::TokioClock::starting_at(start);
-        let Foundation { store, authority, data } = Foundation::lay(builder.data_dir, start).await?;
+        let Foundation { store, authority, signer, data } = Foundation::lay(builder.data_dir, start).await?;
         // Another life of the same cluster must not repeat the uids of the one before.
         let seed = if data.is_some() { next_life(builder.seed, store.revision()) } else { builder.seed };
         let environment = Environment::new(TokioClock::starting_at(start), seed);
         let registry = Registry::new(Arc::new(store), environment)
             .map_err(|error| Error::ApiServer(error.to_string()))?;
+        let registry = match signer {
+            Some(signer) => registry.with_signer(signer),
+            None => registry,
+        };
         let server = ApiServer::new(Arc::new(registry));
         let stop = CancellationToken::new();
         let controllers = builder.controllers.map(|mut controllers| {

@@ -58,7 +58,8 @@ impl Registry {
         let plan = self.hooks().plan(self.store());
         // A binding asks for itself; the Pod that it changes is its own business.
         let bound = request.target.subresource == "binding" && request.operation == super::Operation::Update;
-        let nobody = plan.mutating.is_empty() && plan.validating.is_empty();
+        let hooks = !(plan.mutating.is_empty() && plan.validating.is_empty());
+        let nobody = !hooks && !self.plugins_concern(request);
         !(exempt || bound || nobody)
     }
 
@@ -72,6 +73,8 @@ impl Registry {
         if !self.admits(request) {
             return Ok(object);
         }
+        let mut object = object;
+        self.mutate_by_plugins(request, &mut object)?;
         let shown = request.view(&object)?;
         let old = old.map(|old| request.view(old)).transpose()?;
         let changed = self.run_mutating(request, Some(shown.clone()), old.as_ref()).await?;

@@ -23,6 +23,12 @@ pub(super) fn json(value: &Value) -> Response<Body> {
     bytes(value.to_string().into())
 }
 
+/// A set of public keys.
+pub(super) fn key_set(value: &Value) -> Response<Body> {
+    let media = HeaderValue::from_static("application/jwk-set+json");
+    response(StatusCode::OK, media, Body::whole(value.to_string()))
+}
+
 /// Bytes that are JSON already.
 pub(super) fn bytes(bytes: Bytes) -> Response<Body> {
     response(StatusCode::OK, JSON, Body::whole(bytes))

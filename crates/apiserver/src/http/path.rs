@@ -9,6 +9,10 @@ pub(super) enum Route {
     Healthy,
     /// `/version`.
     Version,
+    /// `/.well-known/openid-configuration`.
+    Issuer,
+    /// `/openid/v1/jwks`.
+    Keys,
     /// `/api`, `/apis` and what is below them as far as no resource is named.
     Discovery(Discovery),
     /// `/openapi/v3`, or the document of one group version.
@@ -60,6 +64,8 @@ impl Route {
         match segments.as_slice() {
             ["healthz" | "livez" | "readyz", ..] => Self::Healthy,
             ["version"] => Self::Version,
+            [".well-known", "openid-configuration"] => Self::Issuer,
+            ["openid", "v1", "jwks"] => Self::Keys,
             ["openapi", "v3"] => Self::OpenApi(None),
             ["openapi", "v3", rest @ ..] => Self::OpenApi(Some(rest.join("/"))),
             ["api"] => Self::Discovery(Discovery::Core),

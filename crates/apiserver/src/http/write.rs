@@ -94,6 +94,11 @@ impl Call<'_> {
                     "code": 201});
                 Ok(answer::with_status(answer::json(&status), StatusCode::CREATED))
             }
+            "token" => {
+                let body = self.decoded("TokenRequest")?;
+                let answer = self.registry.request_token(target, &body.value)?;
+                Ok(answer::with_status(answer::json(&answer), StatusCode::CREATED))
+            }
             other => {
                 Err(Error::bad_request(format!("the subresource {other} is not served by this cluster")))
             }

@@ -11,7 +11,7 @@ use crate::error::{Error, Reason, Result};
 const RBAC: &str = "rbac.authorization.k8s.io";
 
 /// Who may do what before anybody was given anything: role, rules, and the groups that have it.
-fn roles() -> [(&'static str, Value, &'static [&'static str]); 4] {
+fn roles() -> [(&'static str, Value, &'static [&'static str]); 5] {
     let see = |paths: &[&str]| json!([{"nonResourceURLs": paths, "verbs": ["get"]}]);
     let health = ["/healthz", "/livez", "/readyz", "/version", "/version/"];
     let discovery = [
@@ -37,6 +37,16 @@ fn roles() -> [(&'static str, Value, &'static [&'static str]); 4] {
         ("cluster-admin", all, &["system:masters"]),
         ("system:basic-user", reviews, &["system:authenticated"]),
         ("system:discovery", see(&discovery), &["system:authenticated"]),
+        (
+            "system:service-account-issuer-discovery",
+            see(&[
+                "/.well-known/openid-configuration",
+                "/.well-known/openid-configuration/",
+                "/openid/v1/jwks",
+                "/openid/v1/jwks/",
+            ]),
+            &["system:serviceaccounts"],
+        ),
         ("system:public-info-viewer", see(&health), &["system:authenticated", "system:unauthenticated"]),
     ]
 }

@@ -15,7 +15,7 @@ pub(crate) fn is_review(resource: &Resource) -> bool {
         (
             "authorization.k8s.io",
             "selfsubjectaccessreviews" | "subjectaccessreviews" | "localsubjectaccessreviews"
-        ) | ("authentication.k8s.io", "selfsubjectreviews")
+        ) | ("authentication.k8s.io", "selfsubjectreviews" | "tokenreviews")
     )
 }
 
@@ -31,6 +31,10 @@ impl Registry {
             "selfsubjectreviews" => {
                 review["metadata"]["creationTimestamp"] = json!(self.environment().now_text());
                 review["status"] = json!({"userInfo": asker.to_json()});
+            }
+            "tokenreviews" => {
+                let status = self.review_token(&review)?;
+                review["status"] = status;
             }
             "selfsubjectaccessreviews" => {
                 let status = self.access(resource, asker, &review)?;

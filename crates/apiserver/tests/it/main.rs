@@ -13,5 +13,6 @@ mod hook;
 mod hostile;
 mod lists;
 mod server;
+mod tokens;
 mod watches;
 mod writes;

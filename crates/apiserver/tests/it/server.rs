@@ -124,6 +124,26 @@ impl Server {
         Answer { status, warnings, body: serde_json::from_slice(&bytes).unwrap_or(Value::Null) }
     }
 
+    /// A request with headers of its own, as a client without a certificate sends it.
+    pub(crate) async fn with_headers(
+        &self,
+        method: Method,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &Value,
+    ) -> Answer {
+        let mut request =
+            Request::builder().method(method).uri(path).header(header::CONTENT_TYPE, "application/json");
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let content = if body.is_null() { Bytes::new() } else { Bytes::from(body.to_string()) };
+        let response = self.request(request.body(Full::new(content)).unwrap()).await;
+        let status = response.status();
+        let bytes = response.into_body().collect().await.unwrap().to_bytes();
+        Answer { status, warnings: Vec::new(), body: serde_json::from_slice(&bytes).unwrap_or(Value::Null) }
+    }
+
     pub(crate) async fn get(&self, path: &str) -> Answer {
         self.send(Method::GET, path, "", "application/json", &Value::Null).await
     }

@@ -1,0 +1,34 @@
+//! Admission that is built in: what the real server does to objects without being configured.
+//!
+//! Built-in mutations come before the webhooks that mutate, built-in checks after the webhooks that check.
+
+mod service_account;
+
+use serde_json::Value;
+
+use super::{Attributes, Operation};
+use crate::{error::Result, registry::Registry};
+
+/// A kind that built-in admission has something to say about.
+fn is(request: &Attributes<'_>, group: &str, plural: &str) -> bool {
+    let resource = request.target.resource;
+    request.target.subresource.is_empty() && &*resource.group == group && &*resource.plural == plural
+}
+
+impl Registry {
+    /// Whether built-in admission has a say in the request.
+    pub(super) fn plugins_concern(&self, request: &Attributes<'_>) -> bool {
+        request.operation == Operation::Create && (is(request, "", "pods") || is(request, "", "secrets"))
+    }
+
+    /// Changes an object as the real server does by itself.
+    pub(super) fn mutate_by_plugins(&self, request: &Attributes<'_>, object: &mut Value) -> Result<()> {
+        if request.operation == Operation::Create && is(request, "", "pods") {
+            service_account::admit(self, request, object)?;
+        }
+        if request.operation == Operation::Create && is(request, "", "secrets") {
+            service_account::fill(self, request, object);
+        }
+        Ok(())
+    }
+}

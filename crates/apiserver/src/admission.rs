@@ -28,6 +28,7 @@ mod rules;
 use std::sync::{Arc, Mutex, PoisonError};
 
 pub use self::attributes::{Attributes, Operation};
+pub(crate) use self::labels::LabelSelector;
 pub(crate) use self::plan::Hooks;
 
 /// What a client is told besides its answer. Clones share one list.

@@ -181,9 +181,9 @@ fn identity_of(certificate: &CertificateDer<'_>) -> Option<Identity> {
     let name = subject.iter_common_name().next()?.as_str().ok()?.to_owned();
     let groups = subject.iter_organization().filter_map(|group| group.as_str().ok()).map(str::to_owned);
     let mut identity = Identity::new(name, groups.collect::<Vec<_>>());
-    let digest: String = Sha256::digest(certificate).iter().map(|byte| format!("{byte:02x}")).collect();
+    let digest: Vec<String> = Sha256::digest(certificate).iter().map(|byte| format!("{byte:02x}")).collect();
     let credential = "authentication.kubernetes.io/credential-id".to_owned();
-    identity.extra.insert(credential, vec![format!("X509SHA256={digest}")]);
+    identity.extra.insert(credential, vec![format!("X509SHA256={}", digest.concat())]);
     Some(identity)
 }
 

@@ -11,6 +11,7 @@
 //! delete ────────────> finalizers, grace, propagation ────────────────────┘
 //! ```
 
+mod aggregation;
 pub(crate) mod autoscaler;
 mod bootstrap;
 mod bounds;
@@ -52,7 +53,7 @@ use crate::{
     admission::Hooks,
     auth::{
         Identity,
-        rbac::{Action, Authorizer},
+        rbac::{Action, Authorizer, Rule},
         token::Signer,
     },
     environment::Environment,
@@ -169,6 +170,11 @@ impl Registry {
     /// Whether the user may do it.
     pub fn allows(&self, who: &Identity, action: Action<'_>) -> bool {
         self.authorizer.allows(&self.store, who, action)
+    }
+
+    /// Everything that the user may do in a namespace, or everywhere if that is empty.
+    pub(crate) fn rules_for(&self, who: &Identity, namespace: &str) -> Vec<Rule> {
+        self.authorizer.rules_for(&self.store, who, namespace)
     }
 
     /// The clock and the random source.

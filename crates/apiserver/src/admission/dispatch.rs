@@ -8,6 +8,7 @@ use super::{
     Attributes,
     patch::{self, Problem},
     plan::Hook,
+    plugins,
     review::{self, Unusable, Verdict},
     rules::Match,
 };
@@ -59,7 +60,7 @@ impl Registry {
         // A binding asks for itself; the Pod that it changes is its own business.
         let bound = request.target.subresource == "binding" && request.operation == super::Operation::Update;
         let hooks = !(plan.mutating.is_empty() && plan.validating.is_empty());
-        let nobody = !hooks && !self.plugins_concern(request);
+        let nobody = !hooks && !plugins::concern(request);
         !(exempt || bound || nobody)
     }
 
@@ -172,6 +173,7 @@ impl Registry {
         if !self.admits(request) {
             return Ok(());
         }
+        self.validate_by_plugins(request, object, old)?;
         let plan = self.hooks().plan(self.store());
         let object = object.map(|object| request.view(object)).transpose()?;
         let old = old.map(|old| request.view(old)).transpose()?;

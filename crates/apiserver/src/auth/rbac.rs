@@ -4,13 +4,14 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::Identity;
 use crate::store::{Store, TableName};
 
-const GROUP: &str = "rbac.authorization.k8s.io";
+/// The group of roles and bindings.
+pub(crate) const GROUP: &str = "rbac.authorization.k8s.io";
 const TABLES: [&str; 4] = ["clusterrolebindings", "clusterroles", "rolebindings", "roles"];
 
 /// What somebody wants to do.
@@ -59,16 +60,19 @@ struct Grant {
     rules: Arc<[Rule]>,
 }
 
-#[derive(Debug, Clone, Deserialize)]
+/// A rule of a role.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default, rename_all = "camelCase")]
-#[derive(Default)]
-struct Rule {
-    verbs: Vec<String>,
-    api_groups: Vec<String>,
-    resources: Vec<String>,
-    resource_names: Vec<String>,
-    #[serde(rename = "nonResourceURLs")]
-    paths: Vec<String>,
+pub(crate) struct Rule {
+    pub(crate) verbs: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) api_groups: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) resources: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) resource_names: Vec<String>,
+    #[serde(rename = "nonResourceURLs", skip_serializing_if = "Vec::is_empty")]
+    pub(crate) paths: Vec<String>,
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -83,6 +87,16 @@ impl Authorizer {
     /// Whether the user may do it.
     pub fn allows(&self, store: &Store, who: &Identity, action: Action<'_>) -> bool {
         who.is_master() || self.policy(store).allows(who, action)
+    }
+
+    /// Everything that the user may do in a namespace, or everywhere if that is empty.
+    pub(crate) fn rules_for(&self, store: &Store, who: &Identity, namespace: &str) -> Vec<Rule> {
+        let policy = self.policy(store);
+        let grants = policy.grants.iter().filter(|grant| {
+            grant.namespace.as_deref().is_none_or(|own| own == namespace)
+                && grant.subjects.iter().any(|subject| subject.is(who))
+        });
+        grants.flat_map(|grant| grant.rules.iter().cloned()).collect()
     }
 
     fn policy(&self, store: &Store) -> Arc<Policy> {

@@ -51,6 +51,9 @@ fn roles() -> [(&'static str, Value, &'static [&'static str]); 5] {
     ]
 }
 
+/// The roles for people, `view`, `edit` and `admin`, and what they are made of, as the real server has them.
+const AGGREGATED: &str = include_str!("roles.txt");
+
 const NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
 
 impl Registry {
@@ -68,6 +71,10 @@ impl Registry {
             let binding = json!({"metadata": metadata, "subjects": subjects.collect::<Vec<_>>(),
                 "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": name}});
             self.ensure(RBAC, "clusterrolebindings", "", binding)?;
+        }
+        for role in AGGREGATED.lines() {
+            let role = serde_json::from_str(role).map_err(Error::internal)?;
+            self.ensure(RBAC, "clusterroles", "", role)?;
         }
         self.ensure(
             "",

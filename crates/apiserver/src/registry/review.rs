@@ -14,7 +14,10 @@ pub(crate) fn is_review(resource: &Resource) -> bool {
         (&*resource.group, &*resource.plural),
         (
             "authorization.k8s.io",
-            "selfsubjectaccessreviews" | "subjectaccessreviews" | "localsubjectaccessreviews"
+            "selfsubjectaccessreviews"
+                | "selfsubjectrulesreviews"
+                | "subjectaccessreviews"
+                | "localsubjectaccessreviews"
         ) | ("authentication.k8s.io", "selfsubjectreviews" | "tokenreviews")
     )
 }
@@ -31,6 +34,11 @@ impl Registry {
             "selfsubjectreviews" => {
                 review["metadata"]["creationTimestamp"] = json!(self.environment().now_text());
                 review["status"] = json!({"userInfo": asker.to_json()});
+            }
+            "selfsubjectrulesreviews" => {
+                let status = self.rules_review(asker, &review)?;
+                review["spec"] = json!({});
+                review["status"] = status;
             }
             "tokenreviews" => {
                 let status = self.review_token(&review)?;
@@ -52,6 +60,17 @@ impl Registry {
             }
         }
         Ok(review)
+    }
+
+    /// Everything that the asker may do in a namespace.
+    fn rules_review(&self, asker: &Identity, review: &Value) -> Result<Value> {
+        let namespace = text(review, "/spec/namespace");
+        if namespace.is_empty() {
+            return Err(Error::bad_request("no namespace on request"));
+        }
+        let rules = self.rules_for(asker, namespace);
+        let (paths, resources): (Vec<_>, Vec<_>) = rules.into_iter().partition(|rule| !rule.paths.is_empty());
+        Ok(json!({"resourceRules": resources, "nonResourceRules": paths, "incomplete": false}))
     }
 
     fn access(&self, resource: &Resource, who: &Identity, review: &Value) -> Result<Value> {

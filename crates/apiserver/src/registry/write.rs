@@ -424,12 +424,18 @@ impl Registry {
         if super::crd::is_definitions(resource) {
             self.settle_definitions();
         }
+        if super::aggregation::is_cluster_roles(resource) {
+            self.aggregate_roles();
+        }
     }
 
     /// What follows from a removed object.
     pub(super) fn after_removal(&self, resource: &Resource, last: &Object) {
         if strategy::is_service(resource) {
             self.release_addresses(&decode::stored(last));
+        }
+        if super::aggregation::is_cluster_roles(resource) {
+            self.aggregate_roles();
         }
         if super::crd::is_definitions(resource) || resource.custom().is_some_and(|served| served.terminating)
         {

@@ -55,3 +55,131 @@ async fn everybody_may_ask_what_they_may_do() {
         .await
         .failed(405, "MethodNotAllowed");
 }
+
+/// A user who may write roles and bindings, and read configmaps.
+async fn clerk(server: &Server) -> Server {
+    let role = json!({"metadata": {"name": "clerk"}, "rules": [
+        {"apiGroups": ["rbac.authorization.k8s.io"], "verbs": ["create", "update", "patch", "get"],
+            "resources": ["roles", "rolebindings", "clusterroles", "clusterrolebindings"]},
+        {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"]}]});
+    server.post(&format!("{RBAC}/clusterroles"), &role).await.ok();
+    server
+        .post(&format!("{RBAC}/clusterrolebindings"), &binding("clerk", "ClusterRole", "clerk", "clerk"))
+        .await
+        .ok();
+    server.as_user(Identity::new("clerk", []))
+}
+
+fn binding(name: &str, kind: &str, role: &str, user: &str) -> Value {
+    json!({"metadata": {"name": name}, "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": role},
+        "subjects": [{"kind": "User", "name": user, "apiGroup": "rbac.authorization.k8s.io"}]})
+}
+
+#[tokio::test]
+async fn nobody_gives_away_what_they_do_not_have() {
+    let server = Server::new();
+    let clerk = clerk(&server).await;
+    let roles = format!("{RBAC}/namespaces/default/roles");
+    let bindings = format!("{RBAC}/namespaces/default/rolebindings");
+    let own = json!({"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"]});
+    let more = json!({"apiGroups": [""], "resources": ["secrets"], "verbs": ["get", "list"]});
+    let apps = json!({"apiGroups": ["apps"], "resources": ["deployments", "replicasets"], "verbs": ["*"],
+        "resourceNames": ["a"]});
+    let role = |name: &str, rules: Value| json!({"metadata": {"name": name}, "rules": rules});
+    clerk.post(&roles, &role("ok", json!([own]))).await.ok();
+    let start = "is forbidden: user \"clerk\" (groups=[\"system:authenticated\"]) is attempting to grant RBAC \
+        permissions not currently held:\n";
+    let secrets = "{APIGroups:[\"\"], Resources:[\"secrets\"], Verbs:[\"get\" \"list\"]}";
+    let message = clerk.post(&roles, &role("esc", json!([own, more, apps]))).await.failed(403, "Forbidden");
+    assert_eq!(
+        message,
+        format!(
+            "roles.rbac.authorization.k8s.io \"esc\" {start}{secrets}\n{{APIGroups:[\"apps\"], \
+        Resources:[\"deployments\"], ResourceNames:[\"a\"], Verbs:[\"*\"]}}\n{{APIGroups:[\"apps\"], \
+        Resources:[\"replicasets\"], ResourceNames:[\"a\"], Verbs:[\"*\"]}}"
+        )
+    );
+    let patch = json!({"rules": [own, more]});
+    let message = clerk.merge(&format!("{roles}/ok"), &patch).await.failed(403, "Forbidden");
+    assert_eq!(message, format!("roles.rbac.authorization.k8s.io \"ok\" {start}{secrets}"));
+    server.post(&roles, &role("secretive", json!([more]))).await.ok();
+    clerk.post(&bindings, &binding("fine", "Role", "ok", "x")).await.ok();
+    let message =
+        clerk.post(&bindings, &binding("b", "Role", "secretive", "x")).await.failed(403, "Forbidden");
+    assert_eq!(message, format!("rolebindings.rbac.authorization.k8s.io \"b\" {start}{secrets}"));
+    let message = clerk.post(&bindings, &binding("c", "Role", "missing", "x")).await.failed(404, "NotFound");
+    assert_eq!(message, "rolebindings.rbac.authorization.k8s.io \"missing\" not found");
+    let all = binding("d", "ClusterRole", "cluster-admin", "clerk");
+    let message = clerk.post(&format!("{RBAC}/clusterrolebindings"), &all).await.failed(403, "Forbidden");
+    assert_eq!(
+        message,
+        format!(
+            "clusterrolebindings.rbac.authorization.k8s.io \"d\" {start}{{APIGroups:[\"*\"], \
+        Resources:[\"*\"], Verbs:[\"*\"]}}\n{{NonResourceURLs:[\"*\"], Verbs:[\"*\"]}}"
+        )
+    );
+    clerk.merge(&format!("{roles}/secretive"), &json!({"metadata": {"finalizers": ["a.b/c"]}})).await.ok();
+    let mut aggregate = role("agg", json!([]));
+    aggregate["aggregationRule"] = json!({"clusterRoleSelectors": [{"matchLabels": {"agg": "yes"}}]});
+    let message = clerk.post(&format!("{RBAC}/clusterroles"), &aggregate).await.failed(403, "Forbidden");
+    assert_eq!(
+        message,
+        "clusterroles.rbac.authorization.k8s.io \"agg\" is forbidden: must have cluster-admin \
+        privileges to use the aggregationRule"
+    );
+}
+
+#[tokio::test]
+async fn escalate_and_bind_are_permissions_of_their_own() {
+    let server = Server::new();
+    let clerk = clerk(&server).await;
+    let roles = format!("{RBAC}/namespaces/default/roles");
+    let bindings = format!("{RBAC}/namespaces/default/rolebindings");
+    let secrets = json!([{"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]}]);
+    let special = json!({"metadata": {"name": "special"}, "rules": [
+        {"apiGroups": ["rbac.authorization.k8s.io"], "resources": ["roles"], "verbs": ["escalate"]},
+        {"apiGroups": ["rbac.authorization.k8s.io"], "resources": ["clusterroles"], "verbs": ["bind"],
+            "resourceNames": ["view"]}]});
+    server.post(&format!("{RBAC}/clusterroles"), &special).await.ok();
+    server.post(&bindings, &binding("special", "ClusterRole", "special", "clerk")).await.ok();
+    clerk.post(&roles, &json!({"metadata": {"name": "any"}, "rules": secrets})).await.ok();
+    clerk.post(&bindings, &binding("viewer", "ClusterRole", "view", "x")).await.ok();
+    clerk.post(&bindings, &binding("editor", "ClusterRole", "edit", "x")).await.failed(403, "Forbidden");
+    clerk.post(&bindings, &binding("any", "Role", "any", "x")).await.failed(403, "Forbidden");
+}
+
+#[tokio::test]
+async fn an_aggregated_role_is_made_of_others() {
+    let server = Server::new();
+    let path = format!("{RBAC}/clusterroles");
+    let part = |name: &str, resource: &str| {
+        json!({"metadata": {"name": name, "labels": {"agg": "yes"}},
+        "rules": [{"apiGroups": [""], "resources": [resource], "verbs": ["get"]}]})
+    };
+    let whole = json!({"metadata": {"name": "whole"}, "rules": [],
+        "aggregationRule": {"clusterRoleSelectors": [{"matchLabels": {"agg": "yes"}}]}});
+    server.post(&path, &part("one", "pods")).await.ok();
+    server.post(&path, &whole).await.ok();
+    server.post(&path, &part("two", "nodes")).await.ok();
+    let resources = |role: Value| -> Vec<Value> {
+        role["rules"].as_array().into_iter().flatten().map(|rule| rule["resources"][0].clone()).collect()
+    };
+    assert_eq!(resources(server.get(&format!("{path}/whole")).await.ok()), ["pods", "nodes"]);
+    server.delete(&format!("{path}/one"), &Value::Null).await.ok();
+    assert_eq!(resources(server.get(&format!("{path}/whole")).await.ok()), ["nodes"]);
+    let edit = server.get(&format!("{path}/edit")).await.ok();
+    let view = server.get(&format!("{path}/view")).await.ok();
+    assert!(edit["rules"].as_array().unwrap().len() > view["rules"].as_array().unwrap().len());
+}
+
+#[tokio::test]
+async fn everybody_may_ask_for_all_that_they_may_do() {
+    let server = Server::new();
+    let clerk = clerk(&server).await;
+    let path = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews";
+    let status = clerk.post(path, &json!({"spec": {"namespace": "default"}})).await.ok()["status"].clone();
+    assert_eq!(status["incomplete"], false);
+    let rule = json!({"verbs": ["get"], "apiGroups": [""], "resources": ["configmaps"]});
+    assert!(status["resourceRules"].as_array().unwrap().contains(&rule), "{status}");
+    assert!(status["nonResourceRules"].as_array().unwrap().len() >= 2, "{status}");
+}

@@ -1,0 +1,86 @@
+//! ClusterRoles that are made of others. The real server has a controller for this; here it is part of the write.
+
+use serde_json::{Value, json};
+
+use super::{Registry, Resource, catalog::table_of, decode};
+use crate::{
+    admission::LabelSelector,
+    auth::rbac::GROUP,
+    merge::{self, FieldSet, UpdateOptions},
+    store::Draft,
+};
+
+/// Aggregated roles may be made of aggregated roles; more levels than this are a circle.
+const ROUNDS: usize = 8;
+
+/// Whether the resource is the one of cluster roles.
+pub(super) fn is_cluster_roles(resource: &Resource) -> bool {
+    &*resource.group == GROUP && &*resource.plural == "clusterroles"
+}
+
+impl Registry {
+    /// Brings every aggregated role in step with what it is made of.
+    pub(super) fn aggregate_roles(&self) {
+        let Ok(resource) = self.resource(GROUP, "v1", "clusterroles") else { return };
+        for _ in 0..ROUNDS {
+            if !self.aggregate_once(&resource) {
+                return;
+            }
+        }
+    }
+
+    fn aggregate_once(&self, resource: &Resource) -> bool {
+        let table = table_of(GROUP, "clusterroles");
+        let roles: Vec<_> = self
+            .store()
+            .snapshot(&table, None)
+            .objects
+            .into_iter()
+            .map(|object| (decode::stored(&object), object))
+            .collect();
+        let mut changed = false;
+        for (role, object) in roles.iter().filter(|(role, _)| role["aggregationRule"].is_object()) {
+            let rules = aggregated(role, roles.iter().map(|(role, _)| role));
+            let current = role["rules"].as_array().cloned().unwrap_or_default();
+            if rules == current {
+                continue;
+            }
+            let mut new = role.clone();
+            new["rules"] = json!(rules);
+            let time = self.environment().now_text();
+            let options = UpdateOptions {
+                manager: "clusterrole-aggregation-controller",
+                subresource: "",
+                api_version: "rbac.authorization.k8s.io/v1",
+                time: &time,
+                reset: &FieldSet::default(),
+                zero: Some(resource.schema().zero_ref()),
+            };
+            merge::track_update(resource.schema(), Some(role), &mut new, &options);
+            let draft = Draft::encode(&new, resource.fields_of(&new));
+            // A role that has moved on is looked at again by whoever moved it.
+            changed |= self.store().update(&table, &object.key, object.revision, draft).is_ok();
+        }
+        changed
+    }
+}
+
+/// The rules of all roles that one of the selectors matches, each rule once.
+fn aggregated<'a>(role: &Value, roles: impl Iterator<Item = &'a Value> + Clone) -> Vec<Value> {
+    let selectors = &role["aggregationRule"]["clusterRoleSelectors"];
+    let selectors: Vec<LabelSelector> = serde_json::from_value(selectors.clone()).unwrap_or_default();
+    let mut rules: Vec<Value> = Vec::new();
+    for selector in &selectors {
+        for part in roles.clone() {
+            if part["metadata"]["name"] == role["metadata"]["name"] || !selector.matches(part) {
+                continue;
+            }
+            for rule in part["rules"].as_array().into_iter().flatten() {
+                if !rules.contains(rule) {
+                    rules.push(rule.clone());
+                }
+            }
+        }
+    }
+    rules
+}

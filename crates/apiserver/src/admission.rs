@@ -22,6 +22,7 @@ mod labels;
 mod patch;
 mod plan;
 mod plugins;
+mod policy;
 mod review;
 mod rules;
 
@@ -29,7 +30,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 pub use self::attributes::{Attributes, Operation};
 pub(crate) use self::labels::LabelSelector;
-pub(crate) use self::plan::Hooks;
+pub(crate) use self::{plan::Hooks, policy::Policies};
 
 /// What a client is told besides its answer. Clones share one list.
 #[derive(Debug, Clone, Default)]

@@ -50,7 +50,7 @@ pub use self::{
     write::{FieldValidation, Target, WriteOptions, Written},
 };
 use crate::{
-    admission::Hooks,
+    admission::{Hooks, Policies},
     auth::{
         Identity,
         rbac::{Action, Authorizer, Rule},
@@ -75,6 +75,7 @@ pub struct Registry {
     /// Whether a definition has changed since they were last looked at.
     unsettled: AtomicBool,
     hooks: Hooks,
+    policies: Policies,
     caller: Caller,
     converted: conversion::Converted,
     signer: Signer,
@@ -97,6 +98,7 @@ impl Registry {
             definitions: Mutex::default(),
             unsettled: AtomicBool::new(false),
             hooks: Hooks::default(),
+            policies: Policies::default(),
             caller: Caller::default(),
             converted: conversion::Converted::default(),
             signer: Signer::generate().map_err(Error::internal)?,
@@ -130,6 +132,11 @@ impl Registry {
     /// The webhooks that admission asks.
     pub(crate) fn hooks(&self) -> &Hooks {
         &self.hooks
+    }
+
+    /// The policies that admission asks.
+    pub(crate) fn policies(&self) -> &Policies {
+        &self.policies
     }
 
     /// Calls a webhook.

@@ -17,11 +17,11 @@ fn is_webhooks(plural: &str) -> bool {
     matches!(plural, "mutatingwebhookconfigurations" | "validatingwebhookconfigurations")
 }
 
-fn items<'a>(value: &'a Value, field: &str) -> impl Iterator<Item = &'a Value> {
+pub(super) fn items<'a>(value: &'a Value, field: &str) -> impl Iterator<Item = &'a Value> {
     value[field].as_array().into_iter().flatten()
 }
 
-fn text<'a>(value: &'a Value, field: &str) -> &'a str {
+pub(super) fn text<'a>(value: &'a Value, field: &str) -> &'a str {
     value[field].as_str().unwrap_or_default()
 }
 
@@ -31,8 +31,13 @@ fn texts<'a>(value: &'a Value, field: &str) -> Vec<&'a str> {
 
 /// Fills in what a configuration leaves out.
 pub(crate) fn defaults(plural: &str, object: &mut Value) {
-    if !is_webhooks(plural) {
-        return;
+    match plural {
+        "validatingadmissionpolicies" => return default_policy(object),
+        "validatingadmissionpolicybindings" => {
+            return object.pointer_mut("/spec/matchResources").map_or((), default_match);
+        }
+        _ if !is_webhooks(plural) => return,
+        _ => {}
     }
     let mutating = plural.starts_with("mutating");
     let Some(hooks) = object.get_mut("webhooks").and_then(Value::as_array_mut) else { return };
@@ -60,10 +65,64 @@ pub(crate) fn defaults(plural: &str, object: &mut Value) {
     }
 }
 
+fn default_policy(policy: &mut Value) {
+    let Some(spec) = policy.get_mut("spec").and_then(Value::as_object_mut) else { return };
+    spec.entry("failurePolicy").or_insert_with(|| json!("Fail"));
+    if let Some(matches) = spec.get_mut("matchConstraints") {
+        default_match(matches);
+    }
+}
+
+fn default_match(matches: &mut Value) {
+    let Some(matches) = matches.as_object_mut() else { return };
+    matches.entry("matchPolicy").or_insert_with(|| json!("Equivalent"));
+    for selector in ["namespaceSelector", "objectSelector"] {
+        matches.entry(selector).or_insert_with(|| json!({}));
+    }
+    for field in ["resourceRules", "excludeResourceRules"] {
+        let rules = matches.get_mut(field).and_then(Value::as_array_mut);
+        for rule in rules.into_iter().flatten().filter_map(Value::as_object_mut) {
+            rule.entry("scope").or_insert_with(|| json!("*"));
+        }
+    }
+}
+
+/// What is wrong with the binding of a policy.
+fn validate_binding(spec: &Value) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    if text(spec, "policyName").is_empty() {
+        causes.push(Cause::required("spec.policyName", ""));
+    }
+    let actions = texts(spec, "validationActions");
+    if actions.is_empty() {
+        causes.push(Cause::required("spec.validationActions", ""));
+    }
+    for (index, action) in actions.iter().enumerate() {
+        let known = ["Audit", "Deny", "Warn"];
+        if !known.contains(action) {
+            causes.push(Cause::not_supported(format!("spec.validationActions[{index}]"), action, &known));
+        }
+        if actions[..index].contains(action) {
+            causes.push(duplicate(&format!("spec.validationActions[{index}]"), action));
+        }
+    }
+    if actions.contains(&"Deny") && actions.contains(&"Warn") {
+        let why = "must not contain both Deny and Warn (repeating the same validation failure information in the API \
+                   response and headers serves no purpose)";
+        causes.push(Cause::invalid("spec.validationActions", &spec["validationActions"], why));
+    }
+    causes
+}
+
 /// What is wrong with a configuration.
 pub(crate) fn validate(plural: &str, new: &Value, old: Option<&Value>) -> Vec<Cause> {
-    if !is_webhooks(plural) {
-        return Vec::new();
+    match plural {
+        "validatingadmissionpolicies" => {
+            return super::policy::validate_policy(&new["spec"], old.map(|old| &old["spec"]));
+        }
+        "validatingadmissionpolicybindings" => return validate_binding(&new["spec"]),
+        _ if !is_webhooks(plural) => return Vec::new(),
+        _ => {}
     }
     let stored = old.map(known_expressions).unwrap_or_default();
     let mut causes = Vec::new();

@@ -60,7 +60,8 @@ impl Registry {
         // A binding asks for itself; the Pod that it changes is its own business.
         let bound = request.target.subresource == "binding" && request.operation == super::Operation::Update;
         let hooks = !(plan.mutating.is_empty() && plan.validating.is_empty());
-        let nobody = !hooks && !plugins::concern(request);
+        let policies = !self.policies().in_force(self.store()).is_empty();
+        let nobody = !hooks && !policies && !plugins::concern(request);
         !(exempt || bound || nobody)
     }
 
@@ -177,6 +178,7 @@ impl Registry {
         let plan = self.hooks().plan(self.store());
         let object = object.map(|object| request.view(object)).transpose()?;
         let old = old.map(|old| request.view(old)).transpose()?;
+        self.validate_by_policies(request, object.as_ref(), old.as_ref()).await?;
         let mut concerned = Vec::new();
         for hook in &plan.validating {
             let versioned = Versioned { object: object.clone(), old: old.clone() };
@@ -205,30 +207,55 @@ impl Registry {
         hook: &Hook,
         versioned: Versioned,
     ) -> Result<Option<(Arc<Resource>, Versioned)>> {
-        let matches = &hook.matches;
-        let selected = |object: &Option<Value>| {
-            object.as_ref().is_some_and(|object| matches.object_selector.matches(object))
-        };
-        if !matches.object_selector.is_empty() && !selected(&versioned.object) && !selected(&versioned.old) {
+        let Versioned { object, old } = versioned;
+        let selected = self.selected(request, &hook.matches, object.as_ref(), old.as_ref())?;
+        let Some(resource) = selected else { return Ok(None) };
+        let (object, old) = self.in_version(request, &resource, object, old).await?;
+        let versioned = Versioned { object, old };
+        let met = conditions_met(request, hook, &resource, &versioned)?;
+        Ok(met.then_some((resource, versioned)))
+    }
+
+    /// The version of the resource in which the request is meant, if it is.
+    pub(super) fn selected(
+        &self,
+        request: &Attributes<'_>,
+        matches: &Match,
+        object: Option<&Value>,
+        old: Option<&Value>,
+    ) -> Result<Option<Arc<Resource>>> {
+        let selects = |object: Option<&Value>| object.is_some_and(|one| matches.object_selector.matches(one));
+        if !matches.object_selector.is_empty() && !selects(object) && !selects(old) {
             return Ok(None);
         }
-        let in_namespace = self.namespace_matches(request, matches, versioned.object.as_ref());
+        let in_namespace = self.namespace_matches(request, matches, object);
         if matches!(in_namespace, Ok(false)) {
             return Ok(None);
         }
-        let Some(resource) = self.matching_version(request, matches) else { return Ok(None) };
-        in_namespace?;
-        let own = request.target.resource;
-        let mut versioned = versioned;
+        let resource = self.matching_version(request, matches);
+        // A namespace that is missing is only worth an error where the request is meant at all.
+        match resource {
+            Some(resource) => in_namespace.map(|_| Some(resource)),
+            None => Ok(None),
+        }
+    }
+
+    /// The objects of a request in another version of their resource.
+    pub(super) async fn in_version(
+        &self,
+        request: &Attributes<'_>,
+        resource: &Resource,
+        mut object: Option<Value>,
+        mut old: Option<Value>,
+    ) -> Result<(Option<Value>, Option<Value>)> {
         if request.has_own_kind() {
-            for object in [&mut versioned.object, &mut versioned.old] {
-                if let Some(own_version) = object.take() {
-                    *object = Some(self.convert(own, &resource, own_version).await?);
+            for one in [&mut object, &mut old] {
+                if let Some(own_version) = one.take() {
+                    *one = Some(self.convert(request.target.resource, resource, own_version).await?);
                 }
             }
         }
-        let met = conditions_met(request, hook, &resource, &versioned)?;
-        Ok(met.then_some((resource, versioned)))
+        Ok((object, old))
     }
 
     fn namespace_matches(
@@ -257,6 +284,9 @@ impl Registry {
         let catalog = self.catalog();
         let found =
             |resource: &Resource| matches.resource_rules.iter().any(|rule| rule.matches(request, resource));
+        if matches.exclude_resource_rules.iter().any(|rule| rule.matches(request, own)) {
+            return None;
+        }
         if found(own) {
             return catalog.find(&own.group, &own.version, &own.plural).cloned();
         }

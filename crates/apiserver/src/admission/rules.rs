@@ -31,6 +31,22 @@ pub(crate) struct Match {
 }
 
 impl Match {
+    /// The same, for all resources where none is named: what a binding narrows down by selectors alone.
+    pub(crate) fn or_everything(&self) -> Self {
+        let mut wide = self.clone();
+        if wide.resource_rules.is_empty() {
+            let every = || vec!["*".to_owned()];
+            wide.resource_rules = vec![Rule {
+                operations: every(),
+                api_groups: every(),
+                api_versions: every(),
+                resources: vec!["*/*".to_owned()],
+                ..Rule::default()
+            }];
+        }
+        wide
+    }
+
     /// Whether other versions of a resource are meant too.
     pub(crate) fn equivalent(&self) -> bool {
         self.policy.as_deref() != Some("Exact")

@@ -12,6 +12,7 @@ mod fidelity;
 mod hook;
 mod hostile;
 mod lists;
+mod policies;
 mod server;
 mod tokens;
 mod watches;

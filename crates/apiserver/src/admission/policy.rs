@@ -1,0 +1,292 @@
+//! ValidatingAdmissionPolicies: rules about objects, written in CEL and kept in the API itself.
+
+mod evaluate;
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde::{Deserialize, de::DeserializeOwned};
+use serde_json::{Value, json};
+
+use self::evaluate::{Input, Outcome};
+use super::{Attributes, configuration::GROUP, labels::LabelSelector, plan::Condition, rules::Match};
+use crate::{
+    error::{Error, Reason, Result},
+    registry::{Registry, group_version},
+    store::{Key, Store, TableName},
+};
+
+const TABLES: [&str; 2] = ["validatingadmissionpolicies", "validatingadmissionpolicybindings"];
+
+/// The policies that are in force, read from the store and kept until they change.
+#[derive(Debug, Default)]
+pub(crate) struct Policies {
+    kept: Mutex<Option<Arc<InForce>>>,
+}
+
+/// The policies at one moment.
+#[derive(Debug)]
+pub(crate) struct InForce {
+    revisions: [u64; 2],
+    /// Each policy with each of its bindings.
+    bound: Vec<(Arc<Policy>, Binding)>,
+}
+
+#[derive(Debug)]
+struct Policy {
+    name: String,
+    spec: PolicySpec,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct PolicySpec {
+    match_constraints: Match,
+    match_conditions: Vec<Condition>,
+    validations: Vec<Validation>,
+    variables: Vec<Variable>,
+    failure_policy: Option<String>,
+    param_kind: Option<ParamKind>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ParamKind {
+    api_version: String,
+    kind: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Validation {
+    #[serde(flatten)]
+    check: Condition,
+    #[serde(default)]
+    message: String,
+    #[serde(default)]
+    message_expression: String,
+    #[serde(default)]
+    reason: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Variable {
+    name: String,
+    #[serde(flatten)]
+    value: Condition,
+}
+
+#[derive(Debug)]
+struct Binding {
+    name: String,
+    spec: BindingSpec,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct BindingSpec {
+    policy_name: String,
+    param_ref: Option<ParamRef>,
+    match_resources: Option<Match>,
+    validation_actions: Vec<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct ParamRef {
+    name: String,
+    namespace: String,
+    selector: Option<LabelSelector>,
+    parameter_not_found_action: Option<String>,
+}
+
+/// One reason to refuse a request.
+#[derive(Debug)]
+struct Denial {
+    message: String,
+    reason: Option<String>,
+}
+
+impl Policies {
+    /// What is in force now.
+    pub(crate) fn in_force(&self, store: &Store) -> Arc<InForce> {
+        let tables = TABLES.map(|plural| TableName { group: GROUP.into(), plural: plural.into() });
+        let revisions = [store.table_revision(&tables[0]), store.table_revision(&tables[1])];
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*kept {
+            Some(known) if known.revisions == revisions => Arc::clone(known),
+            _ => {
+                let policies: Vec<Arc<Policy>> = read(store, &tables[0])
+                    .into_iter()
+                    .map(|(name, spec)| Arc::new(Policy { name, spec }))
+                    .collect();
+                let bindings = read::<BindingSpec>(store, &tables[1]).into_iter();
+                let bound = bindings.filter_map(|(name, spec)| {
+                    let policy = policies.iter().find(|policy| policy.name == spec.policy_name)?;
+                    Some((Arc::clone(policy), Binding { name, spec }))
+                });
+                let known = Arc::new(InForce { revisions, bound: bound.collect() });
+                *kept = Some(Arc::clone(&known));
+                known
+            }
+        }
+    }
+}
+
+impl InForce {
+    /// Whether there are none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.bound.is_empty()
+    }
+}
+
+fn read<T: DeserializeOwned>(store: &Store, table: &TableName) -> Vec<(String, T)> {
+    let objects = store.snapshot(table, None).objects;
+    let decoded = objects.iter().filter_map(|object| {
+        let value: Value = serde_json::from_slice(&object.bytes).ok()?;
+        let spec = serde_json::from_value(value["spec"].clone());
+        // Validation lets no such object in.
+        let spec =
+            spec.inspect_err(|error| tracing::warn!(%error, "failed to read an admission policy")).ok()?;
+        Some((object.key.name.to_string(), spec))
+    });
+    decoded.collect()
+}
+
+impl Registry {
+    /// Asks every policy that is concerned.
+    pub(super) async fn validate_by_policies(
+        &self,
+        request: &Attributes<'_>,
+        object: Option<&Value>,
+        old: Option<&Value>,
+    ) -> Result<()> {
+        let known = self.policies().in_force(self.store());
+        let mut denials = Vec::new();
+        for (policy, binding) in &known.bound {
+            for outcome in self.ask_policy(request, policy, binding, object, old).await? {
+                let who =
+                    format!("ValidatingAdmissionPolicy '{}' with binding '{}'", policy.name, binding.name);
+                let acts = |action: &str| binding.spec.validation_actions.iter().any(|one| one == action);
+                if acts("Warn") {
+                    request.warnings.add(&format!("Validation failed for {who}: {}", outcome.message));
+                }
+                if acts("Deny") {
+                    let message = format!("{who} denied request: {}", outcome.message);
+                    denials.push(Denial { message, reason: outcome.reason });
+                }
+            }
+        }
+        refuse(request, &denials)
+    }
+
+    async fn ask_policy(
+        &self,
+        request: &Attributes<'_>,
+        policy: &Policy,
+        binding: &Binding,
+        object: Option<&Value>,
+        old: Option<&Value>,
+    ) -> Result<Vec<Outcome>> {
+        let resource = self.selected(request, &policy.spec.match_constraints, object, old)?;
+        let Some(resource) = resource else { return Ok(Vec::new()) };
+        if let Some(matches) = &binding.spec.match_resources
+            && self.selected(request, &matches.or_everything(), object, old)?.is_none()
+        {
+            return Ok(Vec::new());
+        }
+        let (object, old) = (object.cloned(), old.cloned());
+        let (object, old) = self.in_version(request, &resource, object, old).await?;
+        let namespace = self.namespace_object(request);
+        let mut input = Input { request, resource: &resource, object, old, namespace, params: Value::Null };
+        let params = match self.params(request, policy, binding) {
+            Ok(params) => params,
+            Err(why) => {
+                let failed = policy.spec.failure_policy.as_deref() != Some("Ignore");
+                let message = format!("failed to configure binding: {why}");
+                return Ok(failed.then_some(Outcome { message, reason: None }).into_iter().collect());
+            }
+        };
+        let mut outcomes = Vec::new();
+        for params in params {
+            input.params = params;
+            outcomes.extend(evaluate::evaluate(&policy.spec, &input));
+        }
+        Ok(outcomes)
+    }
+
+    fn namespace_object(&self, request: &Attributes<'_>) -> Value {
+        let table = TableName { group: "".into(), plural: "namespaces".into() };
+        let found = self.store().get(&table, &Key::new("", request.namespace()));
+        let found = found.filter(|_| !request.is_namespace());
+        found.and_then(|found| serde_json::from_slice(&found.bytes).ok()).unwrap_or_default()
+    }
+
+    /// The parameters that a binding names; one null where the policy takes none.
+    fn params(
+        &self,
+        request: &Attributes<'_>,
+        policy: &Policy,
+        binding: &Binding,
+    ) -> std::result::Result<Vec<Value>, String> {
+        let (Some(kind), Some(reference)) = (&policy.spec.param_kind, &binding.spec.param_ref) else {
+            return Ok(vec![Value::Null]);
+        };
+        let catalog = self.catalog();
+        let resource = catalog
+            .resources()
+            .find(|one| one.kind == kind.kind && group_version(&one.group, &one.version) == kind.api_version)
+            .ok_or_else(|| {
+                format!(
+                    "failed to find resource referenced by paramKind: '{}, Kind={}'",
+                    kind.api_version, kind.kind
+                )
+            })?;
+        let namespace = match (resource.namespaced, reference.namespace.as_str()) {
+            (false, _) => "",
+            (true, "") => request.target.namespace,
+            (true, own) => own,
+        };
+        let snapshot = self.store().snapshot(&resource.table, resource.namespaced.then_some(namespace));
+        let found: Vec<Value> = snapshot
+            .objects
+            .iter()
+            .filter(|object| reference.name.is_empty() || *object.key.name == *reference.name)
+            .filter_map(|object| serde_json::from_slice::<Value>(&object.bytes).ok())
+            .filter(|object| reference.selector.as_ref().is_none_or(|selector| selector.matches(object)))
+            .collect();
+        if found.is_empty() && reference.parameter_not_found_action.as_deref() != Some("Allow") {
+            return Err("no params found for policy binding with `Deny` parameterNotFoundAction".into());
+        }
+        Ok(found)
+    }
+}
+
+/// The answer to a request that policies deny: the first of them gives the message and the reason.
+fn refuse(request: &Attributes<'_>, denials: &[Denial]) -> Result<()> {
+    let Some(first) = denials.first() else { return Ok(()) };
+    let mut error = Error::forbidden(request.target.resource.named(), &request.name, &first.message);
+    let reason = match first.reason.as_deref() {
+        Some("Forbidden") => Reason::Forbidden,
+        Some("Unauthorized") => Reason::Unauthorized,
+        Some("RequestEntityTooLarge") => Reason::RequestEntityTooLarge,
+        _ => Reason::Invalid,
+    };
+    error.reason = Some(reason);
+    error.code = reason.code();
+    if let Some(details) = &mut error.details {
+        details.causes = denials
+            .iter()
+            .map(|denial| crate::error::Cause {
+                reason: String::new(),
+                message: denial.message.clone(),
+                field: String::new(),
+            })
+            .collect();
+    }
+    Err(error)
+}
+
+/// What is wrong with a policy.
+pub(super) fn validate_policy(spec: &Value, old: Option<&Value>) -> Vec<crate::error::Cause> {
+    evaluate::validate(spec, old.unwrap_or(&json!({})))
+}

@@ -1,0 +1,178 @@
+//! What a policy says of one request.
+
+use std::collections::HashMap;
+
+use kube_cel::cel::Value as Cel;
+use serde_json::{Value, json};
+
+use super::{super::review, Condition, PolicySpec, Validation};
+use crate::{
+    admission::{
+        Attributes,
+        configuration::{items, text, validate_conditions, validate_rule},
+    },
+    error::Cause,
+    registry::Resource,
+    schema::cel::{Expression, plain},
+};
+
+/// What expressions see.
+#[derive(Debug)]
+pub(super) struct Input<'a> {
+    pub(super) request: &'a Attributes<'a>,
+    pub(super) resource: &'a Resource,
+    pub(super) object: Option<Value>,
+    pub(super) old: Option<Value>,
+    pub(super) namespace: Value,
+    pub(super) params: Value,
+}
+
+/// A validation that failed.
+#[derive(Debug)]
+pub(super) struct Outcome {
+    pub(super) message: String,
+    pub(super) reason: Option<String>,
+}
+
+type Variables = Vec<(&'static str, Cel)>;
+
+/// The validations that the request fails.
+pub(super) fn evaluate(spec: &PolicySpec, input: &Input<'_>) -> Vec<Outcome> {
+    let fails_open = spec.failure_policy.as_deref() == Some("Ignore");
+    let mut variables = variables(input);
+    match conditions(&spec.match_conditions, &variables) {
+        Ok(true) => {}
+        Ok(false) => return Vec::new(),
+        Err(_) if fails_open => return Vec::new(),
+        Err(message) => return vec![Outcome { message, reason: None }],
+    }
+    add_composed(spec, &mut variables);
+    spec.validations
+        .iter()
+        .filter_map(|validation| match holds(&validation.check, &variables) {
+            Ok(true) => None,
+            Ok(false) => {
+                let message = message(validation, &variables);
+                Some(Outcome { message, reason: validation.reason.clone() })
+            }
+            Err(_) if fails_open => None,
+            Err(message) => Some(Outcome { message, reason: validation.reason.clone() }),
+        })
+        .collect()
+}
+
+fn variables(input: &Input<'_>) -> Variables {
+    let fields = review::fields("", input.request, input.resource, None, None);
+    let shown = |value: &Option<Value>| value.as_ref().map_or(Cel::Null, plain);
+    vec![
+        ("object", shown(&input.object)),
+        ("oldObject", shown(&input.old)),
+        ("request", plain(&fields)),
+        ("namespaceObject", plain(&input.namespace)),
+        ("params", plain(&input.params)),
+    ]
+}
+
+/// Adds `variables`, each of which may use the ones before it. One that fails is missing, and so fails its users.
+fn add_composed(spec: &PolicySpec, variables: &mut Variables) {
+    let mut composed: HashMap<String, Cel> = HashMap::new();
+    for variable in &spec.variables {
+        let mut known = variables.clone();
+        known.push(("variables", Cel::from(composed.clone())));
+        if let Ok(value) = variable.value.compiled().and_then(|expression| expression.evaluate(&known)) {
+            composed.insert(variable.name.clone(), value);
+        }
+    }
+    variables.push(("variables", Cel::from(composed)));
+}
+
+fn conditions(list: &[Condition], variables: &Variables) -> Result<bool, String> {
+    let mut problems = Vec::new();
+    for condition in list {
+        match holds(condition, variables) {
+            Ok(true) => {}
+            Ok(false) => return Ok(false),
+            Err(why) => problems.push(why),
+        }
+    }
+    match problems.as_slice() {
+        [] => Ok(true),
+        [one] => Err(one.clone()),
+        several => Err(format!("[{}]", several.join(", "))),
+    }
+}
+
+fn holds(condition: &Condition, variables: &Variables) -> Result<bool, String> {
+    let failed = |why: &dyn std::fmt::Display| {
+        format!("expression '{}' resulted in error: {why}", condition.expression.trim())
+    };
+    let value = condition.compiled().and_then(|expression| expression.evaluate(variables));
+    match value.map_err(|error| failed(&error))? {
+        Cel::Bool(result) => Ok(result),
+        other => Err(failed(&format!("expected bool, got {}", other.type_of()))),
+    }
+}
+
+/// What the client is told: the expression's text if it yields one line, else the fixed text.
+fn message(validation: &Validation, variables: &Variables) -> String {
+    let told = Expression::compile(&validation.message_expression)
+        .ok()
+        .filter(|_| !validation.message_expression.is_empty())
+        .and_then(|expression| expression.evaluate(variables).ok());
+    if let Some(Cel::String(text)) = told
+        && !text.trim().is_empty()
+        && !text.contains('\n')
+    {
+        return text.trim().to_owned();
+    }
+    if validation.message.is_empty() {
+        return format!("failed expression: {}", validation.check.expression.trim());
+    }
+    validation.message.trim().to_owned()
+}
+
+const REASONS: [&str; 3] = ["Forbidden", "Invalid", "RequestEntityTooLarge"];
+
+/// What is wrong with the spec of a policy; expressions that were accepted before stay accepted.
+pub(super) fn validate(spec: &Value, old: &Value) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    let known = |field: &str, expression: &str| {
+        items(old, "validations").any(|one| text(one, field).trim() == expression)
+    };
+    for (index, rule) in items(&spec["matchConstraints"], "resourceRules").enumerate() {
+        validate_rule(rule, &format!("spec.matchConstraints.resourceRules[{index}]"), &mut causes);
+    }
+    if items(&spec["matchConstraints"], "resourceRules").next().is_none() {
+        causes.push(Cause::required("spec.matchConstraints.resourceRules", ""));
+    }
+    validate_conditions(spec, "spec.matchConditions", &[], &mut causes);
+    if items(spec, "validations").chain(items(spec, "auditAnnotations")).next().is_none() {
+        let why = "validations or auditAnnotations must contain at least one item";
+        causes.push(Cause::required("spec.validations", why));
+        causes.push(Cause::required("spec.auditAnnotations", why));
+    }
+    for (index, validation) in items(spec, "validations").enumerate() {
+        let path = format!("spec.validations[{index}]");
+        for field in ["expression", "messageExpression"] {
+            let expression = text(validation, field).trim();
+            if expression.is_empty() {
+                if field == "expression" {
+                    causes.push(Cause::required(format!("{path}.expression"), "expression is not specified"));
+                }
+            } else if !known(field, expression)
+                && let Err(error) = Expression::compile(expression)
+            {
+                causes.push(Cause::invalid(format!("{path}.{field}"), &json!(expression), error));
+            }
+        }
+        let message = text(validation, "message");
+        if message.contains('\n') {
+            let why = "must not contain line breaks";
+            causes.push(Cause::invalid(format!("{path}.message"), &json!(message), why));
+        }
+        if let Some(reason) = validation["reason"].as_str().filter(|reason| !REASONS.contains(reason)) {
+            causes.push(Cause::not_supported(format!("{path}.reason"), reason, &REASONS));
+        }
+    }
+    causes
+}

@@ -7,9 +7,15 @@
 use serde_json::Value;
 use windlass::Operator;
 
+pub mod helloworld;
+pub mod imoocpod;
 pub mod install;
 pub mod manifests;
+pub mod memcached;
+pub mod podmanager;
+pub mod webapp;
 pub mod webserver;
+pub mod workload;
 
 /// The field manager of every operator here.
 ///
@@ -40,14 +46,63 @@ impl Entry {
 
 /// All kinds, in the order in which they are shown.
 pub fn catalogue() -> &'static [Entry] {
-    &[Entry {
-        name: "webserver",
-        kind: "WebServer",
-        api_version: "webserver.example.com/v1",
-        plural: "webservers",
-        register: webserver::register,
-        sample: || serde_json::to_value(webserver::sample()),
-    }]
+    const {
+        &[
+            Entry {
+                name: "podmanager",
+                kind: "PodManager",
+                api_version: "apps.mycompany.com/v1",
+                plural: "podmanagers",
+                register: podmanager::register,
+                sample: || serde_json::to_value(podmanager::sample()),
+            },
+            Entry {
+                name: "webserver",
+                kind: "WebServer",
+                api_version: "webserver.example.com/v1",
+                plural: "webservers",
+                register: webserver::register,
+                sample: || serde_json::to_value(webserver::sample()),
+            },
+            Entry {
+                name: "imoocpod",
+                kind: "ImoocPod",
+                api_version: "batch.tutorial.kubebuilder.io/v1alpha1",
+                plural: "imoocpods",
+                register: imoocpod::register,
+                sample: || serde_json::to_value(imoocpod::sample()),
+            },
+            Entry {
+                name: "memcached",
+                kind: "Memcached",
+                api_version: "cache.example.com/v1alpha1",
+                plural: "memcacheds",
+                register: memcached::register,
+                sample: || serde_json::to_value(memcached::sample()),
+            },
+            Entry {
+                name: "helloworld",
+                kind: "HelloWorld",
+                api_version: "test.jiaozi.com/v1alpha1",
+                plural: "helloworlds",
+                register: helloworld::register,
+                sample: || serde_json::to_value(helloworld::sample()),
+            },
+            Entry {
+                name: "webapp",
+                kind: "WebApp",
+                api_version: "apps.example.com/v1alpha1",
+                plural: "webapps",
+                register: webapp::register,
+                sample: || serde_json::to_value(webapp::sample()),
+            },
+        ]
+    }
+}
+
+/// The kind with this name.
+pub fn entry(name: &str) -> Option<&'static Entry> {
+    catalogue().iter().find(|entry| entry.name == name)
 }
 
 /// One operator for the chosen kinds. They share their caches.

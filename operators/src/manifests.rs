@@ -14,6 +14,8 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use serde_saphyr::SerializerOptions;
 
+use windlass::Placement;
+
 use crate::{Entry, catalogue, operator};
 
 const HEADER: &str =
@@ -66,6 +68,7 @@ pub fn manifests() -> Result<Vec<Manifest>, Error> {
     }
     files.push(kustomization("config/crd", &bases)?);
     files.extend(rbac(all.rbac())?);
+    files.extend(manager()?);
     let mut samples = Vec::new();
     for entry in catalogue() {
         let sample = sample_name(entry);
@@ -91,7 +94,9 @@ fn rbac(rules: Vec<k8s_openapi::api::rbac::v1::PolicyRule>) -> Result<Vec<Manife
         namespace: namespace.map(Into::into),
         ..ObjectMeta::default()
     };
-    let namespace = Namespace { metadata: named(NAMESPACE, None), ..Namespace::default() };
+    let mut namespace = Namespace { metadata: named(NAMESPACE, None), ..Namespace::default() };
+    let strict = ("pod-security.kubernetes.io/enforce".to_owned(), "restricted".to_owned());
+    namespace.metadata.labels.get_or_insert_default().extend([strict]);
     let account = ServiceAccount { metadata: named(ACCOUNT, Some(NAMESPACE)), ..ServiceAccount::default() };
     let role = ClusterRole { metadata: named(ROLE, None), rules: Some(rules), aggregation_rule: None };
     let binding = ClusterRoleBinding {
@@ -116,6 +121,30 @@ fn rbac(rules: Vec<k8s_openapi::api::rbac::v1::PolicyRule>) -> Result<Vec<Manife
         manifest("config/rbac/role_binding.yaml", &binding)?,
         kustomization("config/rbac", &files)?,
     ])
+}
+
+/// The Deployment that runs the operators, what it needs to elect a leader, and all but the CRDs in one.
+///
+/// The CRDs are not in `config/default`: to delete that must not delete every object of their kinds.
+fn manager() -> Result<Vec<Manifest>, Error> {
+    let all = operator(ACCOUNT, catalogue());
+    let image = concat!("windlass-operators:", env!("CARGO_PKG_VERSION"));
+    let placement = Placement { namespace: NAMESPACE.into(), image: image.into(), replicas: 2 };
+    let made = all.manifests(&placement);
+    let find = |kind: &str| made.iter().find(|manifest| manifest["kind"] == kind).cloned();
+    let mut files = Vec::new();
+    for (kind, file) in [
+        ("Deployment", "manager.yaml"),
+        ("Role", "leader_election_role.yaml"),
+        ("RoleBinding", "leader_election_role_binding.yaml"),
+    ] {
+        files.extend(find(kind).map(|object| manifest(&format!("config/manager/{file}"), &object)));
+    }
+    let mut files = files.into_iter().collect::<Result<Vec<_>, _>>()?;
+    let names = ["manager.yaml", "leader_election_role.yaml", "leader_election_role_binding.yaml"];
+    files.push(kustomization("config/manager", &names)?);
+    files.push(kustomization("config/default", &["../rbac", "../manager"])?);
+    Ok(files)
 }
 
 fn kustomization<S: Serialize>(folder: &str, resources: &[S]) -> Result<Manifest, Error> {

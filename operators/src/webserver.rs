@@ -3,6 +3,8 @@
 //! [`api`] holds the types, [`controller`] the flow, [`build`] what is wanted (pure), [`status`] what is reported
 //! (pure). Every operator of this crate has these rooms.
 
+use std::collections::BTreeMap;
+
 use kube::core::ObjectMeta;
 use windlass::Operator;
 
@@ -14,8 +16,10 @@ mod status;
 #[cfg(test)]
 mod tests;
 
-pub use api::{ImagePullPolicy, WebServer, WebServerSpec, WebServerStatus};
-pub use controller::{Error, Settings, WebServers, controller};
+pub use api::{WebServer, WebServerSpec, WebServerStatus};
+pub use controller::{WebServers, controller};
+
+use crate::workload::Settings;
 
 /// Adds the kind and its controller to an operator.
 pub fn register(operator: Operator) -> Operator {
@@ -29,6 +33,8 @@ pub fn sample() -> WebServer {
         image: api::default_image(),
         image_pull_policy: None,
         port: api::default_port(),
+        content: BTreeMap::new(),
+        pod: None,
     };
     let metadata = ObjectMeta { name: Some("webserver-sample".into()), ..ObjectMeta::default() };
     WebServer { metadata, spec, status: None }

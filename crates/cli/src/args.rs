@@ -28,6 +28,9 @@ pub(crate) enum Command {
     /// The embedded cluster on its own
     #[command(subcommand)]
     Cluster(ClusterCommand),
+    /// The operators, on a cluster of yours
+    #[command(subcommand)]
+    Operators(OperatorsCommand),
     /// Print the version of windlass and of the Kubernetes API that it serves
     Version,
     /// Print a completion script for a shell
@@ -41,6 +44,41 @@ pub(crate) enum Command {
 pub(crate) enum ClusterCommand {
     /// Run the embedded cluster, without operators, until Ctrl-C
     Up(ClusterArgs),
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum OperatorsCommand {
+    /// Install the CRDs and run the operators on a cluster, until Ctrl-C
+    Run(RunArgs),
+    /// Write everything that runs the operators in a cluster: CRDs, RBAC, a Deployment, samples
+    Manifests {
+        /// The directory to write to; `kubectl apply -k DIR/default` deploys from it
+        #[arg(long, value_name = "DIR")]
+        out: PathBuf,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RunArgs {
+    /// The kubeconfig; if unset, $KUBECONFIG, ~/.kube/config, or the Pod's own service account
+    #[arg(long, value_name = "FILE")]
+    pub(crate) kubeconfig: Option<PathBuf>,
+
+    /// The kubeconfig's context; if unset, the current one
+    #[arg(long, value_name = "NAME")]
+    pub(crate) context: Option<String>,
+
+    /// Run these operators only
+    #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = operator_names())]
+    pub(crate) only: Vec<String>,
+
+    /// Apply the samples to the kubeconfig's namespace
+    #[arg(long)]
+    pub(crate) samples: bool,
+
+    /// Expect the CRDs to be there, rather than install them
+    #[arg(long)]
+    pub(crate) no_crds: bool,
 }
 
 #[derive(Debug, Args)]
@@ -109,6 +147,6 @@ mod tests {
     #[test]
     fn an_unknown_operator_is_refused_with_the_known_ones() {
         let error = Cli::try_parse_from(["windlass", "dev", "--only", "nothing"]).unwrap_err();
-        assert!(error.to_string().contains("[possible values: webserver"), "{error}");
+        assert!(error.to_string().contains("[possible values: podmanager, webserver"), "{error}");
     }
 }

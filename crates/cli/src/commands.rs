@@ -2,12 +2,13 @@
 
 mod cluster;
 mod dev;
+mod operators;
 
 use clap::CommandFactory;
 use tracing_subscriber::EnvFilter;
 
 use crate::{
-    args::{Cli, ClusterCommand, Command},
+    args::{Cli, ClusterCommand, Command, OperatorsCommand},
     error::Error,
     printer::Printer,
 };
@@ -25,6 +26,11 @@ pub(crate) fn run(cli: Cli, printer: Printer) -> Result<(), Error> {
             start_logging(cli.verbose)?;
             block_on(cluster::up(&args, printer))
         }
+        Command::Operators(OperatorsCommand::Run(args)) => {
+            start_logging(cli.verbose)?;
+            block_on(operators::run(&args, printer))
+        }
+        Command::Operators(OperatorsCommand::Manifests { out }) => operators::manifests(&out, printer),
         Command::Version => {
             let version = env!("CARGO_PKG_VERSION");
             printer.answer(format!("windlass {version}\nkubernetes {KUBERNETES}\n").as_bytes())

@@ -47,6 +47,16 @@ pub(crate) enum Error {
     Listen { address: SocketAddr, source: Box<windlass_cluster::Error> },
     #[error("failed to write the kubeconfig {}", path.display())]
     WriteKubeconfig { path: PathBuf, source: io::Error },
+    #[error("failed to read the kubeconfig {}", path.display())]
+    ReadKubeconfig { path: PathBuf, source: Box<windlass::kube::config::KubeconfigError> },
+    #[error("failed to find a cluster")]
+    FindCluster(#[source] Box<windlass::kube::config::InferConfigError>),
+    #[error("failed to make a client for the cluster")]
+    Client(#[source] Box<windlass::kube::Error>),
+    #[error("failed to generate the manifests")]
+    Generate(#[source] Box<windlass_operators::manifests::Error>),
+    #[error("failed to write the manifest {}", path.display())]
+    WriteManifest { path: PathBuf, source: io::Error },
     #[error("failed to install the operators")]
     Install(#[source] Box<windlass_operators::install::Error>),
     #[error("failed to run the operators")]
@@ -87,6 +97,11 @@ impl Error {
             Self::DataDirectory { .. } => {
                 self.io_kind().map(|_| "choose a directory that can be written with --data-dir DIR".into())
             }
+            Self::ReadKubeconfig { .. } | Self::FindCluster(_) => Some(
+                "name a kubeconfig with --kubeconfig FILE, or start a cluster with `windlass cluster up`"
+                    .into(),
+            ),
+            Self::WriteManifest { .. } => Some("choose another place with --out DIR".into()),
             Self::WriteKubeconfig { .. } => Some("choose another place with --kubeconfig FILE".into()),
             _ => None,
         }
@@ -98,7 +113,12 @@ impl Error {
             | Self::Print(_)
             | Self::Listen { .. }
             | Self::DataDirectory { .. }
-            | Self::WriteKubeconfig { .. } => ExitStatus::Failure,
+            | Self::WriteKubeconfig { .. }
+            | Self::ReadKubeconfig { .. }
+            | Self::FindCluster(_)
+            | Self::Client(_)
+            | Self::WriteManifest { .. }
+            | Self::Install(_) => ExitStatus::Failure,
             _ => ExitStatus::Error,
         }
     }

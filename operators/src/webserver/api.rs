@@ -5,10 +5,13 @@
     reason = "KubeSchema's derive makes a public copy of each struct inside a function"
 )]
 
+use std::collections::BTreeMap;
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::{CustomResource, KubeSchema};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use crate::workload::{ImagePullPolicy, PodOptions, Reported};
 
 /// What a WebServer should be.
 #[derive(CustomResource, KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -62,25 +65,16 @@ pub struct WebServerSpec {
     #[serde(default = "default_port")]
     #[schemars(range(min = 1, max = 65535))]
     pub port: i32,
-}
 
-/// When a node pulls an image.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub enum ImagePullPolicy {
-    Always,
-    IfNotPresent,
-    Never,
-}
+    /// Files to serve, by name, in place of the image's own. They are mounted at `/usr/share/nginx/html`; a change
+    /// rolls the Pods.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub content: BTreeMap<String, String>,
 
-impl ImagePullPolicy {
-    /// The word that a container's `imagePullPolicy` takes.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Always => "Always",
-            Self::IfNotPresent => "IfNotPresent",
-            Self::Never => "Never",
-        }
-    }
+    /// More about the Pods.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "PodOptions")]
+    pub pod: Option<PodOptions>,
 }
 
 /// What was last seen of a WebServer.
@@ -116,6 +110,12 @@ pub struct WebServerStatus {
     #[serde(default)]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["type".into()]))]
     pub conditions: Vec<Condition>,
+}
+
+impl Reported for WebServerStatus {
+    fn conditions(&self) -> &[Condition] {
+        &self.conditions
+    }
 }
 
 pub(super) fn default_image() -> String {

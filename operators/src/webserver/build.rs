@@ -6,8 +6,8 @@ use k8s_openapi::{
     api::{
         apps::v1::{Deployment, DeploymentSpec},
         core::v1::{
-            Container, ContainerPort, PodSecurityContext, PodSpec, PodTemplateSpec, Probe, SeccompProfile,
-            SecurityContext, Service, ServicePort, ServiceSpec, TCPSocketAction,
+            ConfigMap, ConfigMapVolumeSource, Container, ContainerPort, PodSpec, PodTemplateSpec, Probe,
+            SecurityContext, Service, ServicePort, ServiceSpec, TCPSocketAction, Volume, VolumeMount,
         },
     },
     apimachinery::pkg::{
@@ -18,36 +18,28 @@ use k8s_openapi::{
 use kube::ResourceExt;
 use windlass::Children;
 
-use super::api::{ImagePullPolicy, WebServer};
+use super::api::WebServer;
+use crate::workload::{INSTANCE, ImagePullPolicy, PodOptions, Problem, digest, pods};
 
 /// The label that ties Pods to one WebServer and no other, even one of the same name that came before.
-const UID: &str = "webserver.example.com/uid";
-const INSTANCE: &str = "app.kubernetes.io/instance";
+pub(super) const UID: &str = "webserver.example.com/uid";
+/// The annotation of Pods that changes with the files that they serve.
+const CONTENT_HASH: &str = "webserver.example.com/content-hash";
+/// Where the stock image keeps what it serves.
+const WEB_ROOT: &str = "/usr/share/nginx/html";
 /// The name of the port in the container and the Service.
 const PORT: &str = "http";
 
-/// A name that the children cannot have.
-#[derive(Debug, thiserror::Error)]
-#[error(
-    "the name {0:?} cannot be a Service's name, which has at most 63 lower-case letters, digits and '-', \
-     starts with a letter and ends with a letter or digit; create the WebServer under another name"
-)]
-pub struct InvalidName(String);
-
 /// The children of a WebServer.
 pub(super) fn children(web: &WebServer) -> Children {
-    Children::new().with(deployment(web)).with(service(web))
+    Children::new().with(deployment(web)).with(service(web)).with_some(content(web))
 }
 
-/// Refuses a name that the Service cannot have. The CRD says the same, but the object may be older than the rule.
-pub(super) fn check_name(web: &WebServer) -> Result<(), InvalidName> {
-    let name = web.name_any();
-    let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-    let valid = name.len() <= 63
-        && name.starts_with(|c: char| c.is_ascii_lowercase())
-        && !name.ends_with('-')
-        && name.chars().all(inner);
-    if valid { Ok(()) } else { Err(InvalidName(name)) }
+/// Refuses what the schema refuses too, for objects that are older than a rule.
+pub(super) fn check(web: &WebServer) -> Result<(), Problem> {
+    Problem::check_service_name(web)?;
+    Problem::check_range("spec.replicas", web.spec.replicas, 1, 10)?;
+    Problem::check_range("spec.port", web.spec.port, 1, 65535)
 }
 
 /// The labels that select the Pods.
@@ -74,16 +66,6 @@ pub(super) fn selector(web: &WebServer) -> String {
     pairs.join(",")
 }
 
-/// Whether an image's reference leaves open which version runs: no tag, or `latest`, and no digest.
-pub(super) fn is_floating(image: &str) -> bool {
-    if image.contains('@') {
-        return false;
-    }
-    // A colon before the last slash belongs to a registry's port.
-    let name = image.rsplit('/').next().unwrap_or(image);
-    name.split_once(':').is_none_or(|(_, tag)| tag == "latest")
-}
-
 fn metadata(web: &WebServer) -> ObjectMeta {
     ObjectMeta { name: Some(web.name_any()), labels: Some(labels(web)), ..ObjectMeta::default() }
 }
@@ -94,36 +76,65 @@ fn deployment(web: &WebServer) -> Deployment {
         spec: DeploymentSpec {
             replicas: Some(web.spec.replicas),
             selector: LabelSelector { match_labels: Some(selector_labels(web)), ..LabelSelector::default() },
-            template: PodTemplateSpec {
-                metadata: Some(ObjectMeta { labels: Some(labels(web)), ..ObjectMeta::default() }),
-                spec: Some(pod_spec(web)),
-            },
+            template: PodOptions::applied_to(web.spec.pod.as_ref(), template(web)),
             ..DeploymentSpec::default()
         },
         status: None,
     }
 }
 
-fn pod_spec(web: &WebServer) -> PodSpec {
-    PodSpec {
-        // A web server has no business with the Kubernetes API.
-        automount_service_account_token: Some(false),
-        security_context: Some(PodSecurityContext {
-            seccomp_profile: Some(SeccompProfile {
-                type_: "RuntimeDefault".into(),
-                ..SeccompProfile::default()
-            }),
-            ..PodSecurityContext::default()
+fn template(web: &WebServer) -> PodTemplateSpec {
+    let annotations =
+        has_content(web).then(|| BTreeMap::from([(CONTENT_HASH.to_owned(), digest::of(&web.spec.content))]));
+    let volume = Volume {
+        name: "content".into(),
+        config_map: Some(ConfigMapVolumeSource {
+            name: content_name(web),
+            ..ConfigMapVolumeSource::default()
         }),
-        containers: vec![container(web)],
-        ..PodSpec::default()
+        ..Volume::default()
+    };
+    PodTemplateSpec {
+        metadata: Some(ObjectMeta { labels: Some(labels(web)), annotations, ..ObjectMeta::default() }),
+        spec: Some(PodSpec {
+            // A web server has no business with the Kubernetes API.
+            automount_service_account_token: Some(false),
+            security_context: Some(pods::confined()),
+            containers: vec![container(web)],
+            volumes: has_content(web).then(|| vec![volume]),
+            ..PodSpec::default()
+        }),
     }
+}
+
+fn has_content(web: &WebServer) -> bool {
+    !web.spec.content.is_empty()
+}
+
+fn content_name(web: &WebServer) -> String {
+    format!("{}-content", web.name_any())
+}
+
+fn content(web: &WebServer) -> Option<ConfigMap> {
+    has_content(web).then(|| ConfigMap {
+        metadata: ObjectMeta { name: Some(content_name(web)), ..metadata(web) },
+        data: Some(web.spec.content.clone()),
+        ..ConfigMap::default()
+    })
 }
 
 fn container(web: &WebServer) -> Container {
     Container {
         name: "webserver".into(),
         image: Some(web.spec.image.clone()),
+        volume_mounts: has_content(web).then(|| {
+            vec![VolumeMount {
+                name: "content".into(),
+                mount_path: WEB_ROOT.into(),
+                read_only: Some(true),
+                ..VolumeMount::default()
+            }]
+        }),
         image_pull_policy: web.spec.image_pull_policy.map(ImagePullPolicy::as_str).map(Into::into),
         ports: Some(vec![ContainerPort {
             name: Some(PORT.into()),

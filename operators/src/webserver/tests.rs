@@ -1,9 +1,11 @@
 //! Build and status, without a cluster.
 
+use std::{collections::BTreeMap, sync::Arc};
+
 use k8s_openapi::{
     api::{
         apps::v1::{Deployment, DeploymentCondition, DeploymentStatus},
-        core::v1::Service,
+        core::v1::{ConfigMap, Service},
     },
     apimachinery::pkg::{apis::meta::v1::ObjectMeta, util::intstr::IntOrString},
 };
@@ -16,11 +18,11 @@ use windlass::{
 };
 
 use super::{
-    Error, ImagePullPolicy, WebServer,
+    WebServer,
     api::{WebServerSpec, WebServerStatus},
-    build, sample,
-    status::{self, Problem},
+    build, sample, status,
 };
+use crate::workload::{Error, ImagePullPolicy, Problem, Rollout, is_floating, known};
 
 impl WebServer {
     /// A WebServer as the API server would hand it out.
@@ -32,8 +34,14 @@ impl WebServer {
             generation: Some(1),
             ..ObjectMeta::default()
         };
-        let spec =
-            WebServerSpec { replicas: 3, image: "nginx:1.27".into(), image_pull_policy: None, port: 80 };
+        let spec = WebServerSpec {
+            replicas: 3,
+            image: "nginx:1.27".into(),
+            image_pull_policy: None,
+            port: 80,
+            content: BTreeMap::new(),
+            pod: None,
+        };
         Self { metadata, spec, status: None }
     }
 
@@ -112,6 +120,28 @@ fn at(second: i64) -> Timestamp {
     Timestamp::from_second(second).unwrap()
 }
 
+fn seen(web: &WebServer, deployment: &Deployment) -> Rollout {
+    Rollout { wanted: web.spec.replicas, deployment: Arc::new(deployment.clone()), pods: Vec::new() }
+}
+
+/// The status of a WebServer whose children are in place.
+fn observed(web: &WebServer, deployment: &Deployment, now: Timestamp) -> WebServerStatus {
+    let seen = seen(web, deployment);
+    status::reported(web, Some(&seen), seen.observe(web, known(web), Vec::new(), now))
+}
+
+/// The status of a WebServer whose children cannot be applied.
+fn failed(
+    web: &WebServer,
+    deployment: Option<&Deployment>,
+    problem: &Problem,
+    now: Timestamp,
+) -> WebServerStatus {
+    let serving = deployment.map(|deployment| seen(web, deployment));
+    let conditions = Rollout::condemn(serving.as_ref(), problem, web, known(web), now);
+    status::reported(web, serving.as_ref(), conditions)
+}
+
 /// `Ready=True/Available Progressing=…`
 fn summary(status: &WebServerStatus) -> String {
     let words = [READY, PROGRESSING, DEGRADED].map(|type_| {
@@ -176,24 +206,56 @@ fn a_pull_policy_is_passed_on_and_otherwise_left_to_kubernetes() {
 }
 
 #[test]
+fn content_becomes_a_config_map_whose_change_rolls_the_pods() {
+    let mut web = WebServer::test();
+    assert!(build::children(&web).of::<ConfigMap>().is_empty());
+    let hash = |web: &WebServer| {
+        let template = build::children(web).of::<Deployment>()[0].spec.template.clone();
+        template
+            .metadata
+            .unwrap()
+            .annotations
+            .unwrap_or_default()
+            .get("webserver.example.com/content-hash")
+            .cloned()
+    };
+    assert_eq!(hash(&web), None);
+    web.spec.content.insert("index.html".into(), "hello".into());
+    let first = hash(&web).unwrap();
+    let children = build::children(&web);
+    assert_eq!(children.of::<ConfigMap>()[0].data.as_ref().unwrap()["index.html"], "hello");
+    web.spec.content.insert("index.html".into(), "bye".into());
+    assert_ne!(hash(&web).unwrap(), first);
+}
+
+#[test]
+fn a_replica_count_that_no_schema_would_let_in_is_refused_by_the_controller_too() {
+    for replicas in [-1, 0, 11] {
+        let problem = build::check(&WebServer::test().replicas(replicas)).unwrap_err();
+        assert_eq!(problem.reason, "InvalidSpec");
+        assert!(problem.message.contains("from 1 to 10"), "{problem}");
+    }
+}
+
+#[test]
 fn only_names_that_a_service_can_have_are_accepted() {
     for good in ["a", "web", "web-1", &"a".repeat(63)] {
-        assert!(build::check_name(&WebServer::test().named(good)).is_ok(), "{good}");
+        assert!(build::check(&WebServer::test().named(good)).is_ok(), "{good}");
     }
     for bad in ["1web", "web.example", "web-", &"a".repeat(64)] {
-        let error = build::check_name(&WebServer::test().named(bad)).unwrap_err();
+        let error = build::check(&WebServer::test().named(bad)).unwrap_err();
         assert!(error.to_string().contains(bad), "{error}");
-        assert!(!Error::NameChildren(error).retryable(), "trying again cannot change a name");
+        assert!(!Error::Build(error).retryable(), "trying again cannot change a name");
     }
 }
 
 #[test]
 fn images_without_a_version_are_told_from_those_with_one() {
     for floating in ["nginx", "nginx:latest", "localhost:5000/nginx", "a.b/c/nginx:latest"] {
-        assert!(build::is_floating(floating), "{floating}");
+        assert!(is_floating(floating), "{floating}");
     }
     for fixed in ["nginx:1.27", "localhost:5000/nginx:1.27", "nginx@sha256:0a", "nginx:latest@sha256:0a"] {
-        assert!(!build::is_floating(fixed), "{fixed}");
+        assert!(!is_floating(fixed), "{fixed}");
     }
 }
 
@@ -207,7 +269,7 @@ fn an_empty_spec_but_for_replicas_gets_the_documented_defaults() {
 
 #[test]
 fn the_catalogue_names_the_kind_as_the_crd_does() {
-    let (crd, entry) = (WebServer::crd(), crate::catalogue()[0]);
+    let (crd, entry) = (WebServer::crd(), crate::entry("webserver").unwrap());
     assert_eq!((entry.kind, entry.plural), (&*crd.spec.names.kind, &*crd.spec.names.plural));
     assert_eq!(entry.api_version, format!("{}/{}", crd.spec.group, crd.spec.versions[0].name));
 }
@@ -216,7 +278,7 @@ fn the_catalogue_names_the_kind_as_the_crd_does() {
 
 #[test]
 fn nothing_running_yet_is_progressing_and_not_ready() {
-    let status = status::observed(&WebServer::test(), &Deployment::default(), at(1));
+    let status = observed(&WebServer::test(), &Deployment::default(), at(1));
     assert_eq!(
         summary(&status),
         "Ready=False/ReplicasUnavailable Progressing=True/RollingOut Degraded=False/AsExpected"
@@ -227,7 +289,7 @@ fn nothing_running_yet_is_progressing_and_not_ready() {
 #[test]
 fn all_replicas_up_is_ready_and_at_rest() {
     let seen = Seen::replicas(3, 3, 3).available();
-    let status = status::observed(&WebServer::test(), &seen.0, at(1));
+    let status = observed(&WebServer::test(), &seen.0, at(1));
     assert_eq!(
         summary(&status),
         "Ready=True/Available Progressing=False/RolloutComplete Degraded=False/AsExpected"
@@ -239,15 +301,15 @@ fn all_replicas_up_is_ready_and_at_rest() {
 #[test]
 fn observing_the_same_again_is_no_change() {
     let seen = Seen::replicas(3, 3, 3).available();
-    let first = status::observed(&WebServer::test(), &seen.0, at(1));
-    let second = status::observed(&WebServer::test().with_status(first.clone()), &seen.0, at(99));
+    let first = observed(&WebServer::test(), &seen.0, at(1));
+    let second = observed(&WebServer::test().with_status(first.clone()), &seen.0, at(99));
     assert_eq!(first, second, "a status without news must be equal to the last one, times included");
 }
 
 #[test]
 fn a_stuck_rollout_with_the_old_replicas_serving_is_ready_and_degraded() {
     let seen = Seen::replicas(4, 1, 3).available().stuck();
-    let status = status::observed(&WebServer::test(), &seen.0, at(1));
+    let status = observed(&WebServer::test(), &seen.0, at(1));
     assert_eq!(
         summary(&status),
         "Ready=True/Available Progressing=False/ProgressDeadlineExceeded Degraded=True/ProgressDeadlineExceeded"
@@ -258,7 +320,7 @@ fn a_stuck_rollout_with_the_old_replicas_serving_is_ready_and_degraded() {
 fn pods_that_cannot_be_made_are_reported_with_the_reason() {
     let quota = "pods \"web-1-x\" is forbidden: exceeded quota: small";
     let seen = Seen::replicas(0, 0, 0).condition("ReplicaFailure", "True", "FailedCreate", quota);
-    let status = status::observed(&WebServer::test(), &seen.0, at(1));
+    let status = observed(&WebServer::test(), &seen.0, at(1));
     assert_eq!(
         summary(&status),
         "Ready=False/ReplicasUnavailable Progressing=True/RollingOut Degraded=True/FailedCreate"
@@ -269,9 +331,9 @@ fn pods_that_cannot_be_made_are_reported_with_the_reason() {
 #[test]
 fn what_the_deployment_has_not_yet_looked_at_leaves_ready_to_the_old_generation() {
     let seen = Seen::replicas(3, 3, 3).available();
-    let before = status::observed(&WebServer::test(), &seen.0, at(1));
+    let before = observed(&WebServer::test(), &seen.0, at(1));
     let web = WebServer::test().replicas(5).generation(2).with_status(before);
-    let status = status::observed(&web, &seen.stale().0, at(2));
+    let status = observed(&web, &seen.stale().0, at(2));
     let ready = conditions::find(&status.conditions, READY).unwrap();
     assert_eq!((ready.status.as_str(), ready.observed_generation), ("True", Some(1)));
     assert_eq!(
@@ -285,7 +347,7 @@ fn what_the_deployment_has_not_yet_looked_at_leaves_ready_to_the_old_generation(
 #[test]
 fn an_old_stuck_rollout_does_not_condemn_the_next_one() {
     let seen = Seen::replicas(4, 1, 3).available().stuck().stale();
-    let status = status::observed(&WebServer::test(), &seen.0, at(1));
+    let status = observed(&WebServer::test(), &seen.0, at(1));
     assert!(!conditions::holds(&status.conditions, DEGRADED));
     assert!(conditions::holds(&status.conditions, PROGRESSING));
 }
@@ -293,10 +355,10 @@ fn an_old_stuck_rollout_does_not_condemn_the_next_one() {
 #[test]
 fn a_child_that_cannot_be_applied_degrades_but_replicas_that_serve_stay_ready() {
     let problem = Problem { reason: "Invalid", message: "spec.x: no".into() };
-    let without = status::failed(&WebServer::test(), None, &problem, at(1));
+    let without = failed(&WebServer::test(), None, &problem, at(1));
     assert_eq!(summary(&without), "Ready=False/Invalid Progressing=False/Invalid Degraded=True/Invalid");
     let seen = Seen::replicas(3, 3, 3).available();
-    let serving = status::failed(&WebServer::test(), Some(&seen.0), &problem, at(1));
+    let serving = failed(&WebServer::test(), Some(&seen.0), &problem, at(1));
     assert_eq!(summary(&serving), "Ready=True/Available Progressing=False/Invalid Degraded=True/Invalid");
     assert_eq!(serving.ready_replicas, 3);
 }
@@ -304,9 +366,9 @@ fn a_child_that_cannot_be_applied_degrades_but_replicas_that_serve_stay_ready() 
 #[test]
 fn a_problem_that_went_away_leaves_no_trace() {
     let problem = Problem { reason: "NameConflict", message: "taken".into() };
-    let failed = status::failed(&WebServer::test(), None, &problem, at(1));
+    let failed = failed(&WebServer::test(), None, &problem, at(1));
     let seen = Seen::replicas(3, 3, 3).available();
-    let status = status::observed(&WebServer::test().with_status(failed), &seen.0, at(2));
+    let status = observed(&WebServer::test().with_status(failed), &seen.0, at(2));
     assert_eq!(
         summary(&status),
         "Ready=True/Available Progressing=False/RolloutComplete Degraded=False/AsExpected"

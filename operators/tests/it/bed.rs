@@ -7,12 +7,19 @@ use std::{
     time::Duration,
 };
 
-use k8s_openapi::{NamespaceResourceScope, api::core::v1::Namespace};
+use k8s_openapi::{
+    NamespaceResourceScope,
+    api::{
+        core::v1::{Namespace, Pod},
+        events::v1::Event,
+    },
+};
 use kube::{
-    Api, Client, Config, Resource,
-    api::{DeleteParams, ListParams, ObjectMeta, PostParams},
+    Api, Client, Config, Resource, ResourceExt,
+    api::{DeleteParams, DynamicObject, ListParams, ObjectMeta, PostParams},
 };
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use windlass::{Operator, RunError};
@@ -23,7 +30,7 @@ use windlass_operators::install;
 const PATIENCE: Duration = Duration::from_secs(90);
 
 /// The service account that the operator runs as.
-const ACCOUNT: &str = "operator";
+pub(crate) const ACCOUNT: &str = "operator";
 
 /// A client and a namespace for one case.
 #[derive(Clone)]
@@ -50,6 +57,55 @@ impl Bed {
             + DeserializeOwned,
     {
         self.api::<K>().list(&ListParams::default()).await.unwrap().items.len()
+    }
+}
+
+impl Bed {
+    /// The objects of a kind of the catalogue, untyped.
+    pub(crate) fn dynamic(&self, name: &str) -> Api<DynamicObject> {
+        let resource = windlass_operators::entry(name).unwrap().resource();
+        Api::namespaced_with(self.client.clone(), &self.namespace, &resource)
+    }
+
+    /// Creates an object from JSON.
+    pub(crate) async fn create<K>(&self, object: Value) -> K
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
+            + Clone
+            + std::fmt::Debug
+            + DeserializeOwned
+            + serde::Serialize,
+    {
+        let object: K = serde_json::from_value(object).unwrap();
+        self.api::<K>().create(&PostParams::default(), &object).await.unwrap()
+    }
+
+    /// The names of the Pods that are not on their way out, sorted.
+    pub(crate) async fn pod_names(&self) -> Vec<String> {
+        self.pods().await.into_iter().map(|pod| pod.name_any()).collect()
+    }
+
+    /// The Pods that are not on their way out.
+    pub(crate) async fn pods(&self) -> Vec<Pod> {
+        let pods = self.api::<Pod>().list(&ListParams::default()).await.unwrap().items;
+        pods.into_iter().filter(|pod| pod.metadata.deletion_timestamp.is_none()).collect()
+    }
+
+    /// Waits for an event with this reason about an object of this kind, and returns what it says.
+    pub(crate) async fn recorded(&self, kind: &str, reason: &str) -> Vec<String> {
+        eventually(&format!("the event {reason} of {kind}"), || async {
+            let events = self.api::<Event>().list(&ListParams::default()).await.unwrap().items;
+            let notes: Vec<String> = events
+                .into_iter()
+                .filter(|event| {
+                    let regarding = event.regarding.as_ref().and_then(|regarding| regarding.kind.as_deref());
+                    event.reason.as_deref() == Some(reason) && regarding == Some(kind)
+                })
+                .filter_map(|event| event.note)
+                .collect();
+            (!notes.is_empty()).then_some(notes)
+        })
+        .await
     }
 }
 
@@ -113,7 +169,7 @@ async fn run_with<F>(
 }
 
 /// A namespace that no other case of this or another run has.
-async fn create_namespace(client: &Client) -> String {
+pub(crate) async fn create_namespace(client: &Client) -> String {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     let name = format!("windlass-it-{}-{number}", std::process::id());
@@ -124,16 +180,23 @@ async fn create_namespace(client: &Client) -> String {
     name
 }
 
-struct Running {
+/// An operator that runs.
+pub(crate) struct Running {
     stop: CancellationToken,
     task: JoinHandle<Result<(), RunError>>,
 }
 
 impl Running {
-    fn start(operator: Operator, client: Client) -> Self {
+    pub(crate) fn start(operator: Operator, client: Client) -> Self {
         let stop = CancellationToken::new();
         let task = tokio::spawn(operator.run(client, stop.clone().cancelled_owned()));
         Self { stop, task }
+    }
+
+    /// Ends it as `kill -9` would: nothing more is done.
+    pub(crate) fn kill(self) {
+        self.stop.cancel();
+        self.task.abort();
     }
 
     async fn stop(self) -> Result<(), RunError> {

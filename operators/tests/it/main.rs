@@ -5,6 +5,38 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 
+/// Defines a test per cluster for each case of an operator: `operator => case case …` or `… module::case …`.
+macro_rules! on_both_clusters {
+    ($operator:ident => $($case:ident)+) => {
+        on_both_clusters!(@tests $operator $(($case, super::$case))+);
+    };
+    ($operator:ident => $($module:ident::$case:ident)+) => {
+        on_both_clusters!(@tests $operator $(($case, super::$module::$case))+);
+    };
+    (@tests $operator:ident $(($name:ident, $case:path))+) => {
+        mod embedded {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $name() {
+                crate::bed::run(crate::bed::Ground::Embedded, super::$operator, $case).await;
+            })+
+        }
+
+        mod real {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            #[ignore = "needs a real cluster"]
+            async fn $name() {
+                crate::bed::run(crate::bed::Ground::Real, super::$operator, $case).await;
+            })+
+        }
+    };
+}
+
 mod bed;
+mod helloworld;
+mod imoocpod;
 mod manifests;
+mod memcached;
+mod podmanager;
+mod suite;
+mod webapp;
 mod webserver;

@@ -1,11 +1,11 @@
 //! WebServer, from its spec to its status. Each case runs on both clusters.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use k8s_openapi::{
     api::{
-        apps::v1::{Deployment, ReplicaSet},
-        core::v1::{Pod, Service},
+        apps::v1::Deployment,
+        core::v1::{ConfigMap, Pod, Service},
         events::v1::Event,
     },
     apimachinery::pkg::apis::meta::v1::Condition,
@@ -20,48 +20,41 @@ use windlass::{
     Operator,
     conditions::{self, DEGRADED, PROGRESSING, READY},
 };
-use windlass_operators::webserver::{ImagePullPolicy, Settings, WebServer, WebServerSpec, controller};
+use windlass_operators::{
+    webserver::{WebServer, WebServerSpec, controller},
+    workload::{ImagePullPolicy, Settings},
+};
 
-use crate::bed::{Bed, eventually};
+use crate::{
+    bed::{Bed, eventually},
+    suite::Subject,
+};
 
 mod cases;
 mod conflict;
 mod refusal;
 
-/// Defines a test per cluster for each case.
-macro_rules! on_both_clusters {
-    ($($module:ident::$case:ident)+) => {
-        mod embedded {
-            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            async fn $case() {
-                use crate::bed::{Ground, run};
-                run(Ground::Embedded, super::operator, super::$module::$case).await;
-            })+
-        }
-
-        mod real {
-            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            #[ignore = "needs a real cluster"]
-            async fn $case() {
-                use crate::bed::{Ground, run};
-                run(Ground::Real, super::operator, super::$module::$case).await;
-            })+
-        }
-    };
-}
-
-on_both_clusters! {
+on_both_clusters! { operator =>
     cases::a_webserver_gets_its_children_and_becomes_ready
     cases::replicas_change_by_patch_and_by_the_scale_subresource
     cases::drift_is_reverted
-    cases::a_second_reconcile_writes_nothing
-    cases::another_image_is_rolled_out
-    cases::a_deleted_webserver_takes_everything_with_it
+    cases::content_is_mounted_rolled_and_removed
     conflict::a_foreign_deployment_is_reported_and_left_alone
     conflict::a_foreign_service_is_reported_and_left_alone
     refusal::an_invalid_spec_is_refused_in_kubernetes_words
     refusal::a_name_that_no_service_can_have_is_refused
 }
+
+crate::suite::suite!(SUBJECT, operator);
+
+const SUBJECT: Subject = Subject {
+    name: "webserver",
+    size_field: "replicas",
+    current_field: "replicas",
+    spec: || json!({"image": "nginx:1.27", "imagePullPolicy": "IfNotPresent"}),
+    other_image: "nginx:alpine",
+    flat: false,
+};
 
 /// The operator of one case. It looks at everything every 200 ms, so that a look that writes shows itself.
 fn operator(namespace: &str) -> Operator {
@@ -78,6 +71,8 @@ fn web(name: &str, replicas: i32) -> WebServer {
         image: "nginx:1.27".into(),
         image_pull_policy: Some(ImagePullPolicy::IfNotPresent),
         port: 80,
+        content: BTreeMap::new(),
+        pod: None,
     };
     let metadata = ObjectMeta { name: Some(name.into()), ..ObjectMeta::default() };
     WebServer { metadata, spec, status: None }

@@ -3,7 +3,7 @@
 //! The operators run in this process, with clients that reach the API server without a socket; kubectl comes in
 //! through the port.
 
-mod progress;
+pub(super) mod progress;
 
 use std::time::Instant;
 
@@ -40,7 +40,7 @@ pub(super) async fn run(args: &DevArgs, printer: Printer) -> Result<(), Error> {
     printer.aside("stopped")
 }
 
-type Operators = tokio::task::JoinHandle<Result<(), RunError>>;
+pub(super) type Operators = tokio::task::JoinHandle<Result<(), RunError>>;
 
 /// Installs, runs and shows. Returns only when something fails.
 async fn work(
@@ -50,16 +50,11 @@ async fn work(
     operators: &mut Option<Operators>,
     printer: Printer,
 ) -> Result<(), Error> {
-    let chosen: Vec<&Entry> = catalogue()
-        .iter()
-        .filter(|entry| args.only.is_empty() || args.only.iter().any(|name| name == entry.name))
-        .collect();
+    let chosen = chosen(&args.only);
     let client = reach.client.clone();
     let operator = operator("windlass", chosen.iter().copied());
     install::crds(&client, operator.crds()).await.map_err(|error| Error::Install(error.into()))?;
-    let kinds: Vec<String> =
-        chosen.iter().map(|entry| entry.resource().plural + "." + group(entry)).collect();
-    printer.fact("crds", kinds.join(", "))?;
+    printer.fact("crds", crd_names(&chosen))?;
 
     // As in a real cluster, the operators may do what their own rules say and nothing else.
     let (namespace, account) = ACCOUNT;
@@ -71,12 +66,13 @@ async fn work(
     printer.fact("operators", names.join(", "))?;
 
     let begin = Instant::now();
-    let samples = if args.no_samples { Vec::new() } else { apply_samples(&client, &chosen).await? };
+    let samples =
+        if args.no_samples { Vec::new() } else { apply_samples(&client, &chosen, "default").await? };
     if !samples.is_empty() {
         printer.fact("samples", samples.join(", "))?;
     }
-    let plurals: Vec<&str> = chosen.iter().map(|entry| entry.plural).collect();
-    reach.suggest(printer, &[&format!("kubectl get {}", plurals.join(","))])?;
+    let commands = to_try(&chosen, !args.no_samples);
+    reach.suggest(printer, &commands.iter().map(String::as_str).collect::<Vec<_>>())?;
     tokio::select! {
         result = progress::show(&client, &chosen, begin, printer) => result,
         ended = task => {
@@ -86,25 +82,54 @@ async fn work(
     }
 }
 
-fn group(entry: &Entry) -> &'static str {
-    entry.api_version.split_once('/').map_or("", |(group, _)| group)
+/// The operators of these names; all, if none is named.
+pub(super) fn chosen(only: &[String]) -> Vec<&'static Entry> {
+    let is_chosen = |entry: &&Entry| only.is_empty() || only.iter().any(|name| name == entry.name);
+    catalogue().iter().filter(is_chosen).collect()
 }
 
-async fn apply_samples(client: &Client, chosen: &[&Entry]) -> Result<Vec<String>, Error> {
+pub(super) fn crd_names(chosen: &[&Entry]) -> String {
+    let group = |entry: &Entry| entry.api_version.split_once('/').map_or("", |(group, _)| group);
+    let names: Vec<String> =
+        chosen.iter().map(|entry| format!("{}.{}", entry.plural, group(entry))).collect();
+    names.join(", ")
+}
+
+/// Commands that show something: a list, a change, a repair, the events of it.
+fn to_try(chosen: &[&Entry], samples: bool) -> Vec<String> {
+    let mut commands = vec!["kubectl get windlass".to_owned()];
+    let first = chosen.first().filter(|_| samples);
+    let sample = first.and_then(|entry| entry.sample().ok().map(|sample| (entry, sample)));
+    if let Some((entry, sample)) = sample {
+        let name = sample["metadata"]["name"].as_str().unwrap_or_default();
+        let kind = entry.name;
+        commands.push(format!("kubectl scale {kind} {name} --replicas=5"));
+        commands.push(format!("kubectl describe {kind} {name}"));
+        commands.push("kubectl delete pod --all".to_owned());
+        commands.push(format!("kubectl explain {kind}.spec"));
+    }
+    commands
+}
+
+pub(super) async fn apply_samples(
+    client: &Client,
+    chosen: &[&Entry],
+    namespace: &str,
+) -> Result<Vec<String>, Error> {
     let mut names = Vec::new();
     for entry in chosen {
         let name =
-            install::sample(client, entry, "default").await.map_err(|error| Error::Install(error.into()))?;
+            install::sample(client, entry, namespace).await.map_err(|error| Error::Install(error.into()))?;
         names.push(format!("{}/{name}", entry.name));
     }
     Ok(names)
 }
 
-async fn joined(task: Operators) -> Result<(), Error> {
+pub(super) async fn joined(task: Operators) -> Result<(), Error> {
     flatten(task.await)
 }
 
-fn flatten(ended: Result<Result<(), RunError>, tokio::task::JoinError>) -> Result<(), Error> {
+pub(super) fn flatten(ended: Result<Result<(), RunError>, tokio::task::JoinError>) -> Result<(), Error> {
     match ended {
         Ok(result) => result.map_err(|error| Error::Operators(error.into())),
         Err(error) => Err(Error::OperatorsPanicked(error)),

@@ -62,5 +62,26 @@ fn a_kubeconfig_that_cannot_be_written_is_an_error_with_advice() {
 fn an_unknown_operator_is_refused_with_the_known_ones() {
     let output = run(&["dev", "--only", "nothing"]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(text(&output.stderr).contains("possible values: webserver"));
+    assert!(text(&output.stderr).contains("possible values: podmanager, webserver"));
+}
+
+#[test]
+fn operators_manifests_writes_what_the_repository_has() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = windlass().args(["operators", "manifests", "--out"]).arg(folder.path()).output().unwrap();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let config = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../config");
+    for file in ["default/kustomization.yaml", "rbac/role.yaml", "manager/manager.yaml"] {
+        let written = std::fs::read_to_string(folder.path().join(file)).unwrap();
+        assert_eq!(written, std::fs::read_to_string(config.join(file)).unwrap(), "{file}");
+    }
+}
+
+#[test]
+fn a_kubeconfig_that_is_not_there_is_an_error_with_advice() {
+    let output = run(&["operators", "run", "--kubeconfig", "/nonexistent/kubeconfig"]);
+    assert_eq!(output.status.code(), Some(1));
+    let stderr = text(&output.stderr);
+    assert!(stderr.contains("failed to read the kubeconfig /nonexistent/kubeconfig"), "{stderr}");
+    assert!(stderr.contains("hint: "), "{stderr}");
 }

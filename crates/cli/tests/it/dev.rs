@@ -96,3 +96,21 @@ fn a_cluster_alone_has_a_node_and_ends_on_demand() {
     cluster.wait_for("stopped");
     assert_eq!(cluster.child.wait().unwrap().code(), Some(0));
 }
+
+#[test]
+fn operators_run_on_a_cluster_that_somebody_else_started() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut cluster = Running::start(folder.path(), &["cluster", "up", "--kubeconfig", "here"]);
+    cluster.wait_for("kubectl get nodes");
+    let arguments =
+        ["operators", "run", "--kubeconfig", "here", "--only", "podmanager,webserver", "--samples"];
+    let mut operators = Running::start(folder.path(), &arguments);
+    operators.wait_for("podmanagers.apps.mycompany.com");
+    operators.wait_for("Ready 3/3");
+    operators.wait_for("Ready 3/3");
+    operators.interrupt();
+    operators.wait_for("stopped");
+    assert_eq!(operators.child.wait().unwrap().code(), Some(0));
+    cluster.interrupt();
+    cluster.wait_for("stopped");
+}

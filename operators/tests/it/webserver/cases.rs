@@ -107,48 +107,28 @@ pub(super) async fn drift_is_reverted(bed: Bed) {
     settled(&bed, "web", 1).await;
 }
 
-pub(super) async fn a_second_reconcile_writes_nothing(bed: Bed) {
-    create(&bed, &web("web", 2)).await;
-    settled(&bed, "web", 2).await;
-    let versions = || async {
-        let web = bed.api::<WebServer>().get("web").await.unwrap();
-        let deployment = bed.api::<Deployment>().get("web").await.unwrap();
-        let service = bed.api::<Service>().get("web").await.unwrap();
-        [web.resource_version(), deployment.resource_version(), service.resource_version()]
-    };
-    let before = versions().await;
-    // Ten looks of the operator, every 200 ms.
-    tokio::time::sleep(Duration::from_secs(2)).await;
-    assert_eq!(versions().await, before, "nothing was written while nothing changed");
-}
+pub(super) async fn content_is_mounted_rolled_and_removed(bed: Bed) {
+    let mut object = web("web", 1);
+    object.spec.content.insert("index.html".into(), "hello".into());
+    create(&bed, &object).await;
+    settled(&bed, "web", 1).await;
+    let maps = bed.api::<ConfigMap>();
+    assert_eq!(maps.get("web-content").await.unwrap().data.unwrap()["index.html"], "hello");
+    let before = bed.pod_names().await;
 
-pub(super) async fn another_image_is_rolled_out(bed: Bed) {
-    create(&bed, &web("web", 2)).await;
-    settled(&bed, "web", 2).await;
-    merge(&bed.api::<WebServer>(), "web", &json!({"spec": {"image": "nginx:alpine"}})).await;
-    let web = settled(&bed, "web", 2).await;
-    assert_eq!(web.status.unwrap().updated_replicas, 2);
-    eventually("every Pod that is left runs the new image", || async {
-        let pods = bed.api::<Pod>().list(&ListParams::default()).await.unwrap().items;
-        let images = pods.iter().map(|pod| pod.spec.as_ref().unwrap().containers[0].image.as_deref());
-        (pods.len() == 2 && images.into_iter().all(|image| image == Some("nginx:alpine"))).then_some(())
+    merge(&bed.api::<WebServer>(), "web", &json!({"spec": {"content": {"index.html": "bye"}}})).await;
+    eventually("the Pods were rolled", || async {
+        let now = bed.pod_names().await;
+        (now.len() == 1 && now != before).then_some(())
     })
     .await;
-}
+    settled(&bed, "web", 1).await;
+    assert_eq!(maps.get("web-content").await.unwrap().data.unwrap()["index.html"], "bye");
 
-pub(super) async fn a_deleted_webserver_takes_everything_with_it(bed: Bed) {
-    create(&bed, &web("web", 2)).await;
-    settled(&bed, "web", 2).await;
-    bed.api::<WebServer>().delete("web", &DeleteParams::default()).await.unwrap();
-    eventually("nothing is left", || async {
-        let left = [
-            bed.count::<WebServer>().await,
-            bed.count::<Deployment>().await,
-            bed.count::<Service>().await,
-            bed.count::<ReplicaSet>().await,
-            bed.count::<Pod>().await,
-        ];
-        (left == [0; 5]).then_some(())
+    merge(&bed.api::<WebServer>(), "web", &json!({"spec": {"content": null}})).await;
+    eventually("the ConfigMap is gone with its part of the spec", || async {
+        maps.get_opt("web-content").await.unwrap().is_none().then_some(())
     })
     .await;
+    settled(&bed, "web", 1).await;
 }

@@ -13,7 +13,7 @@ async fn refusal(bed: &Bed, name: &str, spec: Value) -> Status {
     let api = Api::<kube::api::DynamicObject>::namespaced_with(
         bed.client.clone(),
         &bed.namespace,
-        &windlass_operators::catalogue()[0].resource(),
+        &windlass_operators::entry("webserver").unwrap().resource(),
     );
     let object = serde_json::from_value(body).unwrap();
     match api.create(&PostParams::default(), &object).await {

@@ -26,7 +26,7 @@ struct State {
 }
 
 /// Prints the state of every object, whenever it changes. Returns only when printing fails.
-pub(super) async fn show(
+pub(in crate::commands) async fn show(
     client: &Client,
     entries: &[&Entry],
     begin: Instant,

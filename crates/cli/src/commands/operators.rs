@@ -1,0 +1,102 @@
+//! `windlass operators`: the operators on any cluster, and the files that run them there.
+
+use std::{path::Path, time::Instant};
+
+use tokio_util::sync::CancellationToken;
+use windlass::kube::{
+    Client, Config,
+    config::{KubeConfigOptions, Kubeconfig},
+};
+use windlass_operators::{install, manifests::manifests as generate, operator};
+
+use super::dev;
+use crate::{args::RunArgs, error::Error, printer::Printer, signals::Signals};
+
+pub(super) async fn run(args: &RunArgs, printer: Printer) -> Result<(), Error> {
+    let mut signals = Signals::new()?;
+    let stop = CancellationToken::new();
+    let config = config(args).await?;
+    let mut task = None;
+    let result = tokio::select! {
+        result = work(args, config, &stop, &mut task, printer) => result,
+        () = signals.received() => Ok(()),
+    };
+    signals.lose_patience();
+    stop.cancel();
+    let stopped = match task {
+        Some(task) => dev::joined(task).await,
+        None => Ok(()),
+    };
+    result.and(stopped)?;
+    printer.aside("stopped")
+}
+
+/// Where the cluster is: as the flags say, or as kubectl would find it.
+async fn config(args: &RunArgs) -> Result<Config, Error> {
+    if args.kubeconfig.is_none() && args.context.is_none() {
+        return Config::infer().await.map_err(|error| Error::FindCluster(error.into()));
+    }
+    let path = args.kubeconfig.clone();
+    let failed = |source: windlass::kube::config::KubeconfigError| Error::ReadKubeconfig {
+        path: path.clone().unwrap_or_else(|| "of the environment".into()),
+        source: Box::new(source),
+    };
+    let kubeconfig = match &path {
+        Some(path) => Kubeconfig::read_from(path).map_err(failed)?,
+        None => Kubeconfig::read().map_err(failed)?,
+    };
+    let options = KubeConfigOptions { context: args.context.clone(), ..KubeConfigOptions::default() };
+    Config::from_custom_kubeconfig(kubeconfig, &options).await.map_err(failed)
+}
+
+/// Installs, runs and shows. Returns only when something fails.
+async fn work(
+    args: &RunArgs,
+    config: Config,
+    stop: &CancellationToken,
+    task: &mut Option<dev::Operators>,
+    printer: Printer,
+) -> Result<(), Error> {
+    let (url, namespace) = (config.cluster_url.to_string(), config.default_namespace.clone());
+    let client = Client::try_from(config).map_err(|error| Error::Client(error.into()))?;
+    printer.fact("cluster", url)?;
+    let chosen = dev::chosen(&args.only);
+    let operator = operator("windlass", chosen.iter().copied());
+    if !args.no_crds {
+        install::crds(&client, operator.crds()).await.map_err(|error| Error::Install(error.into()))?;
+        printer.fact("crds", dev::crd_names(&chosen))?;
+    }
+    let begin = Instant::now();
+    let running = operator.run(client.clone(), stop.clone().cancelled_owned());
+    let running = task.insert(tokio::spawn(running));
+    let names: Vec<&str> = chosen.iter().map(|entry| entry.name).collect();
+    printer.fact("operators", names.join(", "))?;
+    if args.samples {
+        let samples = dev::apply_samples(&client, &chosen, &namespace).await?;
+        printer.fact("samples", samples.join(", "))?;
+    }
+    let ended = tokio::select! {
+        result = dev::progress::show(&client, &chosen, begin, printer) => return result,
+        ended = running => ended,
+    };
+    *task = None;
+    dev::flatten(ended)
+}
+
+/// Writes the files of `config/` somewhere else.
+pub(super) fn manifests(out: &Path, printer: Printer) -> Result<(), Error> {
+    let files = generate().map_err(|error| Error::Generate(error.into()))?;
+    let count = files.len();
+    for file in files {
+        let relative = file.path.strip_prefix("config/").unwrap_or(&file.path);
+        let path = out.join(relative);
+        let failed = |source| Error::WriteManifest { path: path.clone(), source };
+        if let Some(folder) = path.parent() {
+            fs_err::create_dir_all(folder).map_err(failed)?;
+        }
+        fs_err::write(&path, &file.content).map_err(failed)?;
+    }
+    printer.fact("manifests", format_args!("{count} files in {}", out.display()))?;
+    printer.command(format_args!("kubectl apply --server-side -k {}/crd", out.display()))?;
+    printer.command(format_args!("kubectl apply -k {}/default", out.display()))
+}

@@ -1,0 +1,88 @@
+//! The flow of an ImoocPod: plan, Pods, status.
+
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::Pod;
+use kube::ResourceExt;
+use windlass::{Action, Context, Controller, Event, ObjectKey, Reconciler};
+
+use super::{api::ImoocPod, build, status};
+use crate::workload::{
+    Error, Problem, Settings,
+    fleet::{self, Plan, Seen},
+    ready_event, report,
+};
+
+/// The controller of ImoocPods.
+pub fn controller(settings: Settings) -> Controller<ImoocPods> {
+    settings.apply(Controller::new(ImoocPods).owns::<Pod>())
+}
+
+/// The reconciler.
+#[derive(Clone, Copy, Debug)]
+pub struct ImoocPods;
+
+impl Reconciler for ImoocPods {
+    type Resource = ImoocPod;
+    type Error = Error;
+
+    async fn reconcile(&self, imooc: Arc<ImoocPod>, ctx: &Context<ImoocPod>) -> Result<Action, Error> {
+        tracing::debug!(key = %ctx.key(), "start reconcile");
+        // Its Pods go by their owner references.
+        if imooc.metadata.deletion_timestamp.is_some() {
+            return Ok(Action::await_change());
+        }
+        let hash = fleet::hash(&build::template(&imooc));
+        if let Err(problem) = build::check(&imooc) {
+            observe(&imooc, ctx, &hash, Some(&problem)).await?;
+            return Err(Error::Build(problem));
+        }
+        let owned = ctx.owned::<Pod>().map_err(Error::ReadChildren)?;
+        let plan = fleet::plan(&owned, imooc.spec.replicas as usize, &hash, ctx.now());
+        let wait = plan.wait;
+        let done = carry_out(&imooc, ctx, plan, &hash).await;
+        let problem = done.as_ref().err().and_then(Error::creation_problem);
+        observe(&imooc, ctx, &hash, problem.as_ref()).await?;
+        done?;
+        Ok(wait.map_or_else(Action::await_change, Action::requeue))
+    }
+
+    async fn deleted(&self, key: &ObjectKey, _: &Context<ImoocPod>) -> Result<(), Error> {
+        tracing::info!(%key, "gone");
+        Ok(())
+    }
+}
+
+async fn carry_out(imooc: &ImoocPod, ctx: &Context<ImoocPod>, plan: Plan, hash: &str) -> Result<(), Error> {
+    let (surplus, missing) = (plan.delete.len() + plan.clear.len(), plan.create.len());
+    if surplus + missing > 0 {
+        let (current, expected) =
+            (ctx.owned::<Pod>().map_err(Error::ReadChildren)?.len(), imooc.spec.replicas);
+        tracing::info!(key = %ctx.key(), current, expected, surplus, missing, "changing the Pods");
+    }
+    for pod in plan.clear.iter().chain(&plan.delete) {
+        ctx.delete(&**pod).await.map_err(Error::DeletePod)?;
+        ctx.event(Event::normal("Deleted", format!("Deleted pod {}", pod.name_any())));
+    }
+    let template = &build::template(imooc);
+    fleet::create(plan.create, |failures| async move {
+        let made = ctx.create_child(build::pod(imooc, template, hash, failures)).await;
+        let made = made.map_err(Error::CreatePod)?;
+        ctx.event(Event::normal("Created", format!("Created pod {}", made.name_any())));
+        Ok(())
+    })
+    .await
+}
+
+/// Reports what is there after all that was done: the cache has it already.
+async fn observe(
+    imooc: &ImoocPod,
+    ctx: &Context<ImoocPod>,
+    hash: &str,
+    failure: Option<&Problem>,
+) -> Result<(), Error> {
+    let owned = ctx.owned::<Pod>().map_err(Error::ReadChildren)?;
+    let seen = Seen { owned: &owned, wanted: imooc.spec.replicas, hash, failure };
+    let new = status::observed(imooc, &seen, ctx.now());
+    report(imooc, ctx, new, ready_event).await.map_err(Error::UpdateStatus)
+}

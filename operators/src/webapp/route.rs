@@ -1,0 +1,111 @@
+//! The way from a domain to the Service. Pure.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::{
+    api::networking::v1::{
+        HTTPIngressPath, HTTPIngressRuleValue, Ingress, IngressBackend, IngressRule, IngressServiceBackend,
+        IngressSpec, IngressTLS, ServiceBackendPort,
+    },
+    apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta},
+};
+use kube::ResourceExt;
+use windlass::conditions::{is_false, is_true, is_unknown};
+
+use super::{
+    api::{IssuerKind, Tls, WebApp},
+    build, domains,
+};
+use crate::workload::Problem;
+
+/// The condition that says whether the domains lead to the application.
+pub(super) const ROUTES_READY: &str = "RoutesReady";
+
+/// The Ingress of a WebApp that has domains.
+pub(super) fn ingress(app: &WebApp) -> Option<Ingress> {
+    let route = app.spec.route.clone().unwrap_or_default();
+    domains::is_routed(app).then(|| {
+        let mut annotations = issuer(app);
+        annotations.extend(route.annotations);
+        let annotations = Some(annotations).filter(|annotations| !annotations.is_empty());
+        Ingress {
+            metadata: ObjectMeta { annotations, ..build::metadata(app) },
+            spec: Some(IngressSpec {
+                ingress_class_name: route.ingress_class_name,
+                rules: Some(domains::hosts(app).into_iter().map(|host| rule(app, host)).collect()),
+                tls: app.spec.tls.as_ref().map(|tls| vec![certificate(app, tls)]),
+                ..IngressSpec::default()
+            }),
+            status: None,
+        }
+    })
+}
+
+fn rule(app: &WebApp, host: String) -> IngressRule {
+    let backend = IngressServiceBackend {
+        name: app.name_any(),
+        port: Some(ServiceBackendPort { name: Some(build::PORT.into()), number: None }),
+    };
+    IngressRule {
+        host: Some(host),
+        http: Some(HTTPIngressRuleValue {
+            paths: vec![HTTPIngressPath {
+                path: Some(domains::path(app)),
+                path_type: "Prefix".into(),
+                backend: IngressBackend { service: Some(backend), resource: None },
+            }],
+        }),
+    }
+}
+
+fn certificate(app: &WebApp, tls: &Tls) -> IngressTLS {
+    let secret = tls.secret_name.clone().unwrap_or_else(|| format!("{}-tls", app.name_any()));
+    IngressTLS { hosts: Some(domains::hosts(app)), secret_name: Some(secret) }
+}
+
+/// What tells cert-manager to issue a certificate.
+fn issuer(app: &WebApp) -> BTreeMap<String, String> {
+    let issuer = app.spec.tls.as_ref().and_then(|tls| tls.issuer_ref.as_ref());
+    let annotation = issuer.map(|issuer| {
+        let key = match issuer.kind {
+            IssuerKind::Issuer => "cert-manager.io/issuer",
+            IssuerKind::ClusterIssuer => "cert-manager.io/cluster-issuer",
+        };
+        (key.to_owned(), issuer.name.clone())
+    });
+    annotation.into_iter().collect()
+}
+
+/// Whether the domains lead to the application. `ingress` is the live one.
+pub(super) fn judge(app: &WebApp, ingress: Option<&Ingress>, conflict: Option<&Problem>) -> Condition {
+    if let Some(conflict) = conflict {
+        return is_false(ROUTES_READY, conflict.reason, &conflict.message);
+    }
+    if !domains::is_routed(app) {
+        return is_true(ROUTES_READY, "NoRoute", "no domain is asked for");
+    }
+    let balancer = ingress.and_then(|ingress| ingress.status.as_ref()?.load_balancer.as_ref());
+    let addresses = balancer.and_then(|balancer| balancer.ingress.as_ref()).map_or(0, Vec::len);
+    if addresses > 0 {
+        is_true(ROUTES_READY, "AddressAssigned", "the Ingress has an address")
+    } else {
+        let message = "no Ingress controller has given the Ingress an address";
+        is_unknown(ROUTES_READY, "AddressPending", message)
+    }
+}
+
+/// Where the application is reached.
+pub(super) fn url(app: &WebApp, conflict: Option<&Problem>) -> String {
+    let hosts = domains::hosts(app);
+    match hosts.first().filter(|_| domains::is_routed(app) && conflict.is_none()) {
+        Some(host) => {
+            let scheme = if app.spec.tls.is_some() { "https" } else { "http" };
+            let path = domains::path(app);
+            format!("{scheme}://{host}{}", if path == "/" { "" } else { &path })
+        }
+        None => {
+            let namespace = app.namespace().unwrap_or_default();
+            format!("http://{}.{namespace}.svc:{}", app.name_any(), app.spec.port)
+        }
+    }
+}

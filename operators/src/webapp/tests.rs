@@ -1,0 +1,127 @@
+//! Build, domains and status, without a cluster.
+
+use std::sync::Arc;
+
+use k8s_openapi::{
+    api::{
+        apps::v1::Deployment, autoscaling::v2::HorizontalPodAutoscaler, networking::v1::Ingress,
+        policy::v1::PodDisruptionBudget,
+    },
+    apimachinery::pkg::apis::meta::v1::Time,
+};
+use serde_json::{Value, json};
+use windlass::jiff::Timestamp;
+
+use super::{WebApp, build, domains, route, sample};
+
+fn app(name: &str, second: i64, spec: Value) -> WebApp {
+    let mut full = serde_json::to_value(sample().spec).unwrap();
+    full.as_object_mut().unwrap().extend(spec.as_object().unwrap().clone());
+    let mut app = WebApp::new(name, serde_json::from_value(full).unwrap());
+    app.metadata.namespace = Some("shop".into());
+    app.metadata.uid = Some(format!("u-{name}"));
+    app.metadata.creation_timestamp = Some(Time(Timestamp::from_second(second).unwrap()));
+    app
+}
+
+#[test]
+fn an_ingress_leads_from_every_domain_to_the_service() {
+    let app = app("web", 0, json!({"domains": ["www.example.com", "example.com"], "path": "/shop/"}));
+    let children = build::children(&app, None, None);
+    let spec = children.of::<Ingress>()[0].spec.clone().unwrap();
+    let rules = serde_json::to_value(spec.rules).unwrap();
+    assert_eq!(rules[0]["host"], "example.com");
+    assert_eq!(rules[1]["host"], "www.example.com");
+    assert_eq!(rules.as_array().unwrap().len(), 2, "a domain that is given twice is one");
+    assert_eq!(rules[0]["http"]["paths"][0]["path"], "/shop");
+    assert_eq!(route::url(&app, None), "http://example.com/shop");
+}
+
+#[test]
+fn an_issuer_is_asked_for_a_certificate() {
+    let tls = json!({"tls": {"issuerRef": {"name": "letsencrypt", "kind": "ClusterIssuer"}}});
+    let app = app("web", 0, tls);
+    let children = build::children(&app, None, None);
+    let ingress = children.of::<Ingress>()[0];
+    let annotations = ingress.metadata.annotations.as_ref().unwrap();
+    assert_eq!(annotations["cert-manager.io/cluster-issuer"], "letsencrypt");
+    let tls = &ingress.spec.as_ref().unwrap().tls.as_ref().unwrap()[0];
+    assert_eq!(tls.secret_name.as_deref(), Some("web-tls"));
+    assert_eq!(route::url(&app, None), "https://example.com");
+}
+
+#[test]
+fn without_a_domain_there_is_no_route() {
+    for spec in [json!({"domain": null}), json!({"route": {"type": "None"}})] {
+        let app = app("web", 0, spec);
+        assert!(build::children(&app, None, None).of::<Ingress>().is_empty());
+        assert_eq!(route::url(&app, None), "http://web.shop.svc:80");
+    }
+}
+
+#[test]
+fn with_an_autoscaler_the_number_of_replicas_is_not_ours_to_say() {
+    let scaled = app("web", 0, json!({"autoscaling": {"min": 2, "max": 5}}));
+    let children = build::children(&scaled, None, None);
+    assert_eq!(children.of::<Deployment>()[0].spec.replicas, None);
+    let spec = children.of::<HorizontalPodAutoscaler>()[0].spec.clone();
+    assert_eq!((spec.min_replicas, spec.max_replicas), (Some(2), 5));
+    let metric = serde_json::to_value(&spec.metrics.unwrap()[0]).unwrap();
+    assert_eq!(
+        metric["resource"],
+        json!({
+            "name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80},
+        })
+    );
+    let fixed = build::children(&app("web", 0, json!({})), None, None);
+    assert_eq!(fixed.of::<Deployment>()[0].spec.replicas, Some(3));
+    assert!(fixed.of::<HorizontalPodAutoscaler>().is_empty());
+}
+
+#[test]
+fn a_single_replica_has_no_disruption_budget() {
+    let budgets = |spec: Value| {
+        let children = build::children(&app("web", 0, spec), None, None);
+        children.of::<PodDisruptionBudget>().iter().map(|it| json!(it.spec)).collect::<Vec<_>>()
+    };
+    assert!(budgets(json!({"replicas": 1})).is_empty());
+    assert!(budgets(json!({"autoscaling": {"min": 1, "max": 9}})).is_empty());
+    assert_eq!(budgets(json!({"replicas": 2}))[0]["maxUnavailable"], 1);
+    let kept = &budgets(json!({"replicas": 3, "disruption": {"minAvailable": "50%"}}))[0];
+    assert_eq!((&kept["minAvailable"], &kept["maxUnavailable"]), (&json!("50%"), &Value::Null));
+}
+
+#[test]
+fn of_two_webapps_with_one_domain_the_older_has_it() {
+    let (old, new) = (app("b", 1, json!({})), app("a", 2, json!({})));
+    let both = [Arc::new(new.clone()), Arc::new(old.clone())];
+    assert_eq!(domains::conflict(&old, "example.com/", &both), None);
+    let problem = domains::conflict(&new, "example.com/", &both).unwrap();
+    assert_eq!(problem.reason, "DomainConflict");
+    assert!(problem.message.contains("shop/b"), "{problem}");
+    let twin = app("a", 1, json!({}));
+    let twins = [Arc::new(old.clone()), Arc::new(twin.clone())];
+    assert_eq!(domains::conflict(&twin, "example.com/", &twins), None, "the same second: by name");
+    assert!(domains::conflict(&old, "example.com/", &twins).is_some());
+    let elsewhere = app("c", 3, json!({"path": "/other"}));
+    assert_ne!(domains::places(&elsewhere), domains::places(&old), "another path is another place");
+}
+
+#[test]
+fn what_the_schema_refuses_the_controller_refuses_too() {
+    for spec in [
+        json!({"autoscaling": {"min": 3, "max": 2}}),
+        json!({"disruption": {}}),
+        json!({"replicas": -1}),
+        json!({"domain": null, "tls": {"secretName": "x"}}),
+    ] {
+        assert_eq!(build::check(&app("web", 0, spec)).unwrap_err().reason, "InvalidSpec");
+    }
+}
+
+#[test]
+fn the_digest_of_the_configuration_is_on_the_pods() {
+    let children = build::children(&app("web", 0, json!({})), Some("abc"), None);
+    let template = children.of::<Deployment>()[0].spec.template.clone();
+    assert_eq!(template.metadata.unwrap().annotations.unwrap()[build::CONFIG_HASH], "abc");
+}

@@ -1,0 +1,156 @@
+//! PodManager: the common suite, and what its seed got wrong.
+
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Pod;
+use kube::{
+    ResourceExt,
+    api::{DeleteParams, Patch, PatchParams},
+};
+use serde_json::json;
+use windlass::Operator;
+use windlass_operators::{
+    podmanager::{self, FINALIZER},
+    workload::Settings,
+};
+
+use crate::{
+    bed::{Bed, eventually},
+    suite::Subject,
+};
+
+const SUBJECT: Subject = Subject {
+    name: "podmanager",
+    size_field: "replicas",
+    current_field: "currentReplicas",
+    spec: || json!({"image": "nginx:1.27", "pod": {"imagePullPolicy": "IfNotPresent"}}),
+    other_image: "nginx:alpine",
+    flat: false,
+};
+
+fn operator(namespace: &str) -> Operator {
+    let settings = Settings { resync: Some(Duration::from_millis(200)), ..Settings::default() };
+    podmanager::register_with(Operator::new("podmanager-operator"), settings, Some(namespace))
+}
+
+crate::suite::suite!(SUBJECT, operator);
+
+on_both_clusters! { operator =>
+    pods_are_named_labelled_owned_and_announced
+    a_lower_pod_that_dies_never_ends_in_already_exists
+    a_foreign_pod_of_the_name_is_left_alone
+    the_shared_app_label_confuses_no_two_managers
+    the_finalizer_waits_until_the_pods_are_gone
+    a_refused_pod_is_an_event_and_a_condition
+    replicas_below_one_are_refused_and_three_is_the_default
+}
+
+async fn pods_are_named_labelled_owned_and_announced(bed: Bed) {
+    let created = SUBJECT.create(&bed, SUBJECT.object("it", 2)).await;
+    SUBJECT.settled(&bed, "it", 2).await;
+    assert_eq!(bed.pod_names().await, ["it-0", "it-1"]);
+    let pod = bed.api::<Pod>().get("it-1").await.unwrap();
+    assert_eq!((pod.labels()["app"].as_str(), pod.labels()["podmanager"].as_str()), ("my-app", "it"));
+    assert_eq!(Some(pod.labels()["podmanager-uid"].clone()), created.uid());
+    assert_eq!(pod.spec.as_ref().unwrap().containers[0].name, "app");
+    assert_eq!(Some(pod.owner_references()[0].uid.clone()), created.uid());
+    eventually("both creations are told", || async {
+        let mut notes = bed.recorded("PodManager", "Created").await;
+        notes.sort();
+        (notes == ["Created pod it-0", "Created pod it-1"]).then_some(())
+    })
+    .await;
+    SUBJECT.resize(&bed, "it", 1).await;
+    SUBJECT.settled(&bed, "it", 1).await;
+    assert_eq!(bed.recorded("PodManager", "Deleted").await.len(), 1);
+}
+
+async fn a_lower_pod_that_dies_never_ends_in_already_exists(bed: Bed) {
+    SUBJECT.create(&bed, SUBJECT.object("it", 3)).await;
+    SUBJECT.settled(&bed, "it", 3).await;
+    let now = DeleteParams { grace_period_seconds: Some(0), ..DeleteParams::default() };
+    let dead = bed.api::<Pod>().get("it-0").await.unwrap();
+    bed.api::<Pod>().delete("it-0", &now).await.unwrap();
+    eventually("three Pods run again", || async {
+        let pods = bed.pods().await;
+        (pods.len() == 3 && pods.iter().all(|pod| pod.uid() != dead.uid())).then_some(())
+    })
+    .await;
+    SUBJECT.settled(&bed, "it", 3).await;
+}
+
+async fn a_foreign_pod_of_the_name_is_left_alone(bed: Bed) {
+    let theirs: Pod = bed
+        .create(json!({
+            "metadata": {"name": "it-0", "labels": {"app": "my-app"}},
+            "spec": {"containers": [{
+                "name": "a", "image": "nginx:1.27", "imagePullPolicy": "IfNotPresent",
+            }]},
+        }))
+        .await;
+    SUBJECT.create(&bed, SUBJECT.object("it", 2)).await;
+    SUBJECT.settled(&bed, "it", 2).await;
+    assert_eq!(bed.pod_names().await, ["it-0", "it-1", "it-2"], "its index is passed over");
+    let left = bed.api::<Pod>().get("it-0").await.unwrap();
+    assert_eq!((left.uid(), left.owner_references().len()), (theirs.uid(), 0));
+}
+
+async fn the_shared_app_label_confuses_no_two_managers(bed: Bed) {
+    SUBJECT.create(&bed, SUBJECT.object("one", 2)).await;
+    SUBJECT.create(&bed, SUBJECT.object("two", 1)).await;
+    SUBJECT.settled(&bed, "one", 2).await;
+    SUBJECT.settled(&bed, "two", 1).await;
+    bed.dynamic("podmanager").delete("one", &DeleteParams::default()).await.unwrap();
+    eventually("only the other's Pod is left", || async {
+        (bed.pod_names().await == ["two-0"]).then_some(())
+    })
+    .await;
+    SUBJECT.settled(&bed, "two", 1).await;
+}
+
+async fn the_finalizer_waits_until_the_pods_are_gone(bed: Bed) {
+    SUBJECT.create(&bed, SUBJECT.object("it", 2)).await;
+    SUBJECT.settled(&bed, "it", 2).await;
+    // A Pod that takes its time: somebody else's finalizer holds it.
+    let pods = bed.api::<Pod>();
+    let hold = |names: serde_json::Value| Patch::Merge(json!({"metadata": {"finalizers": names}}));
+    let params = PatchParams::default();
+    pods.patch("it-1", &params, &hold(json!(["windlass.dev/held"]))).await.unwrap();
+    let api = bed.dynamic("podmanager");
+    api.delete("it", &DeleteParams::default()).await.unwrap();
+    eventually("the other Pod is gone", || async {
+        pods.get_opt("it-0").await.unwrap().is_none().then_some(())
+    })
+    .await;
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let manager = api.get("it").await.unwrap();
+    assert_eq!(manager.finalizers(), [FINALIZER], "it waits for the Pod that is held");
+    pods.patch("it-1", &params, &hold(json!(null))).await.unwrap();
+    eventually("all is gone", || async {
+        let gone = api.get_opt("it").await.unwrap().is_none() && bed.count::<Pod>().await == 0;
+        gone.then_some(())
+    })
+    .await;
+}
+
+async fn a_refused_pod_is_an_event_and_a_condition(bed: Bed) {
+    let mut object = SUBJECT.object("it", 1);
+    // The API server refuses such a Pod; no schema of ours knows what it knows.
+    object["spec"]["pod"]["annotations"] = json!({"not a key": "x"});
+    SUBJECT.create(&bed, object).await;
+    let message = SUBJECT.condition(&bed, "it", "Degraded", "True", "FailedCreate").await;
+    assert!(message.contains("it-0"), "the Pod is named: {message}");
+    let notes = bed.recorded("PodManager", "Failed").await;
+    assert!(notes[0].starts_with("Failed to create pod it-0: "), "{notes:?}");
+}
+
+async fn replicas_below_one_are_refused_and_three_is_the_default(bed: Bed) {
+    assert_eq!(SUBJECT.refusal(&bed, SUBJECT.object("it", 0)).await.code, 422);
+    let mut object = SUBJECT.object("it", 1);
+    object["spec"].as_object_mut().unwrap().remove("replicas");
+    let created = SUBJECT.create(&bed, object).await;
+    assert_eq!(created.data["spec"]["replicas"], 3);
+    let mut imageless = SUBJECT.object("that", 1);
+    imageless["spec"].as_object_mut().unwrap().remove("image");
+    assert_eq!(SUBJECT.refusal(&bed, imageless).await.code, 422);
+}

@@ -4,9 +4,12 @@
 //! [`catalogue`] lists them all; [`operator`] makes one operator of those that are chosen; [`install`] puts kinds and
 //! samples into a cluster; [`manifests`] generates the files of `config/`.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 use windlass::Operator;
 
+pub mod database;
 pub mod helloworld;
 pub mod imoocpod;
 pub mod install;
@@ -33,6 +36,8 @@ pub struct Entry {
     pub api_version: &'static str,
     /// The plural name of the kind, as in URLs.
     pub plural: &'static str,
+    /// The operator that brings the kind: one may bring several.
+    operator: &'static str,
     register: fn(Operator) -> Operator,
     sample: fn() -> serde_json::Result<Value>,
 }
@@ -53,6 +58,7 @@ pub fn catalogue() -> &'static [Entry] {
                 kind: "PodManager",
                 api_version: "apps.mycompany.com/v1",
                 plural: "podmanagers",
+                operator: "podmanager",
                 register: podmanager::register,
                 sample: || serde_json::to_value(podmanager::sample()),
             },
@@ -61,6 +67,7 @@ pub fn catalogue() -> &'static [Entry] {
                 kind: "WebServer",
                 api_version: "webserver.example.com/v1",
                 plural: "webservers",
+                operator: "webserver",
                 register: webserver::register,
                 sample: || serde_json::to_value(webserver::sample()),
             },
@@ -69,6 +76,7 @@ pub fn catalogue() -> &'static [Entry] {
                 kind: "ImoocPod",
                 api_version: "batch.tutorial.kubebuilder.io/v1alpha1",
                 plural: "imoocpods",
+                operator: "imoocpod",
                 register: imoocpod::register,
                 sample: || serde_json::to_value(imoocpod::sample()),
             },
@@ -77,6 +85,7 @@ pub fn catalogue() -> &'static [Entry] {
                 kind: "Memcached",
                 api_version: "cache.example.com/v1alpha1",
                 plural: "memcacheds",
+                operator: "memcached",
                 register: memcached::register,
                 sample: || serde_json::to_value(memcached::sample()),
             },
@@ -85,6 +94,7 @@ pub fn catalogue() -> &'static [Entry] {
                 kind: "HelloWorld",
                 api_version: "test.jiaozi.com/v1alpha1",
                 plural: "helloworlds",
+                operator: "helloworld",
                 register: helloworld::register,
                 sample: || serde_json::to_value(helloworld::sample()),
             },
@@ -93,8 +103,27 @@ pub fn catalogue() -> &'static [Entry] {
                 kind: "WebApp",
                 api_version: "apps.example.com/v1alpha1",
                 plural: "webapps",
+                operator: "webapp",
                 register: webapp::register,
                 sample: || serde_json::to_value(webapp::sample()),
+            },
+            Entry {
+                name: "database",
+                kind: "Database",
+                api_version: "database.example.com/v1alpha1",
+                plural: "databases",
+                operator: "database",
+                register: database::register,
+                sample: || serde_json::to_value(database::sample()),
+            },
+            Entry {
+                name: "databasebackup",
+                kind: "DatabaseBackup",
+                api_version: "database.example.com/v1alpha1",
+                plural: "databasebackups",
+                operator: "database",
+                register: database::register,
+                sample: || serde_json::to_value(database::backup_sample()),
             },
         ]
     }
@@ -107,6 +136,12 @@ pub fn entry(name: &str) -> Option<&'static Entry> {
 
 /// One operator for the chosen kinds. They share their caches.
 pub fn operator<'a>(name: &str, entries: impl IntoIterator<Item = &'a Entry>) -> Operator {
-    let operator = Operator::new(name).field_manager(FIELD_MANAGER);
-    entries.into_iter().fold(operator, |operator, entry| (entry.register)(operator))
+    let mut operator = Operator::new(name).field_manager(FIELD_MANAGER);
+    let mut brought = BTreeSet::new();
+    for entry in entries {
+        if brought.insert(entry.operator) {
+            operator = (entry.register)(operator);
+        }
+    }
+    operator
 }

@@ -129,7 +129,7 @@ fn rbac(rules: Vec<k8s_openapi::api::rbac::v1::PolicyRule>) -> Result<Vec<Manife
 fn manager() -> Result<Vec<Manifest>, Error> {
     let all = operator(ACCOUNT, catalogue());
     let image = concat!("windlass-operators:", env!("CARGO_PKG_VERSION"));
-    let placement = Placement { namespace: NAMESPACE.into(), image: image.into(), replicas: 2 };
+    let placement = Placement { replicas: 2, ..Placement::new(NAMESPACE, image) };
     let made = all.manifests(&placement);
     let find = |kind: &str| made.iter().find(|manifest| manifest["kind"] == kind).cloned();
     let mut files = Vec::new();

@@ -33,6 +33,7 @@ fn operator(namespace: &str) -> Operator {
 }
 
 crate::suite::suite!(SUBJECT, operator);
+crate::crash::crash_test!(SUBJECT, operator);
 
 on_both_clusters! { operator =>
     nodes_are_the_real_pod_names_sorted

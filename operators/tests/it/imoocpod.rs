@@ -31,6 +31,7 @@ fn operator(namespace: &str) -> Operator {
 }
 
 crate::suite::suite!(SUBJECT, operator);
+crate::crash::crash_test!(SUBJECT, operator);
 
 on_both_clusters! { operator =>
     pods_are_named_labelled_and_owned

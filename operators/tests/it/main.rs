@@ -32,6 +32,8 @@ macro_rules! on_both_clusters {
 }
 
 mod bed;
+mod crash;
+mod database;
 mod helloworld;
 mod imoocpod;
 mod manifests;

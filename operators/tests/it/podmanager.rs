@@ -10,12 +10,13 @@ use kube::{
 use serde_json::json;
 use windlass::Operator;
 use windlass_operators::{
+    install,
     podmanager::{self, FINALIZER},
     workload::Settings,
 };
 
 use crate::{
-    bed::{Bed, eventually},
+    bed::{Bed, Running, create_namespace, eventually},
     suite::Subject,
 };
 
@@ -34,6 +35,7 @@ fn operator(namespace: &str) -> Operator {
 }
 
 crate::suite::suite!(SUBJECT, operator);
+crate::crash::crash_test!(SUBJECT, operator);
 
 on_both_clusters! { operator =>
     pods_are_named_labelled_owned_and_announced
@@ -153,4 +155,21 @@ async fn replicas_below_one_are_refused_and_three_is_the_default(bed: Bed) {
     let mut imageless = SUBJECT.object("that", 1);
     imageless["spec"].as_object_mut().unwrap().remove("image");
     assert_eq!(SUBJECT.refusal(&bed, imageless).await.code, 422);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn reconciles_are_counted_by_result() {
+    let cluster = windlass_cluster::Cluster::start().await.unwrap();
+    let client = cluster.client();
+    let bed = Bed { namespace: create_namespace(&client).await, client };
+    let operator = operator(&bed.namespace);
+    install::crds(&bed.client, operator.crds()).await.unwrap();
+    let metrics = operator.metrics().clone();
+    let running = Running::start(operator, bed.client.clone());
+    SUBJECT.create(&bed, SUBJECT.object("it", 1)).await;
+    SUBJECT.settled(&bed, "it", 1).await;
+    let page = metrics.encode().unwrap();
+    assert!(page.contains("podmanager_reconcile_total{result=\"success\"}"), "{page}");
+    running.kill();
+    cluster.shutdown().await.unwrap();
 }

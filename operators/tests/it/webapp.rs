@@ -37,6 +37,7 @@ fn operator(namespace: &str) -> Operator {
 }
 
 crate::suite::suite!(SUBJECT, operator);
+crate::crash::crash_test!(SUBJECT, operator);
 
 on_both_clusters! { operator =>
     a_domain_gets_an_ingress_and_loses_it_with_its_part_of_the_spec

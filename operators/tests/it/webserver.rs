@@ -46,6 +46,7 @@ on_both_clusters! { operator =>
 }
 
 crate::suite::suite!(SUBJECT, operator);
+crate::crash::crash_test!(SUBJECT, operator);
 
 const SUBJECT: Subject = Subject {
     name: "webserver",

@@ -1,0 +1,57 @@
+//! Database: a PostgreSQL server with its storage, credentials, backups and restores.
+//!
+//! [`api`] holds the types, [`controller`] the flow of a Database and [`backups`] that of a DatabaseBackup, [`build`]
+//! what is wanted (pure), [`storage`] how volumes grow, [`status`] what is reported (pure), [`cron`] when the next
+//! backup is due (pure). What runs in the Pods stands in `scripts/`.
+
+use kube::core::ObjectMeta;
+use windlass::Operator;
+
+pub mod api;
+mod backups;
+mod build;
+mod controller;
+mod cron;
+mod quantity;
+mod status;
+mod storage;
+
+#[cfg(test)]
+mod tests;
+
+pub use api::{Database, DatabaseBackup, DatabaseBackupSpec, DatabaseSpec};
+pub use backups::{DatabaseBackups, controller as backup_controller};
+pub use controller::{Databases, Error, FINALIZER, controller};
+
+use crate::workload::Settings;
+
+/// Adds both kinds and their controllers to an operator.
+pub fn register(operator: Operator) -> Operator {
+    operator
+        .crd::<Database>()
+        .crd::<DatabaseBackup>()
+        .controller(controller(Settings::default()))
+        .controller(backup_controller(Settings::default()))
+}
+
+/// The sample that `config/samples` shows and `windlass dev` applies.
+pub fn sample() -> Database {
+    let spec = DatabaseSpec {
+        version: "13".into(),
+        storage: api::Storage { size: "10Gi".into(), storage_class_name: None },
+        backup: Some(api::Backup { schedule: "0 2 * * *".into(), ..api::Backup::default() }),
+        ..DatabaseSpec::default()
+    };
+    let metadata = ObjectMeta { name: Some("my-db".into()), ..ObjectMeta::default() };
+    Database { metadata, spec, status: None }
+}
+
+/// The sample of an on-demand backup.
+pub fn backup_sample() -> DatabaseBackup {
+    let spec = DatabaseBackupSpec {
+        database_ref: api::Reference { name: "my-db".into() },
+        method: api::Method::Physical,
+    };
+    let metadata = ObjectMeta { name: Some("my-db-now".into()), ..ObjectMeta::default() };
+    DatabaseBackup { metadata, spec, status: None }
+}

@@ -1,0 +1,159 @@
+//! The flow of a DatabaseBackup: a Job, and what became of it.
+
+use std::sync::Arc;
+
+use k8s_openapi::{
+    api::{batch::v1::Job, core::v1::Pod},
+    apimachinery::pkg::apis::meta::v1::Condition,
+};
+use kube::ResourceExt;
+use serde_json::Value;
+use windlass::{
+    Action, Children, Context, Controller, Event, ObjectKey, Reader, Reconciler,
+    conditions::{self, DEGRADED, PROGRESSING, READY, is_false, is_true},
+};
+
+use super::{
+    api::{Database, DatabaseBackup, DatabaseBackupStatus, Phase},
+    build,
+    controller::Error,
+    status,
+};
+use crate::workload::{Problem, Settings, pods, reasons, report};
+
+/// The controller of DatabaseBackups.
+pub fn controller(settings: Settings) -> Controller<DatabaseBackups> {
+    let controller = Controller::new(DatabaseBackups).owns::<Job>().reads::<Pod>().watches::<Database, _>(
+        |db: &Database, cache: &Reader| {
+            let all = cache.list::<DatabaseBackup>(db.namespace().as_deref()).unwrap_or_default();
+            let of_it = all.iter().filter(|backup| backup.spec.database_ref.name == db.name_any());
+            of_it.map(|backup| ObjectKey::of(&**backup)).collect()
+        },
+    );
+    settings.apply(controller)
+}
+
+/// The reconciler.
+#[derive(Clone, Copy, Debug)]
+pub struct DatabaseBackups;
+
+impl Reconciler for DatabaseBackups {
+    type Resource = DatabaseBackup;
+    type Error = Error;
+
+    async fn reconcile(
+        &self,
+        backup: Arc<DatabaseBackup>,
+        ctx: &Context<DatabaseBackup>,
+    ) -> Result<Action, Error> {
+        let status = backup.status.clone().unwrap_or_default();
+        let is_over = matches!(status.phase, Phase::Succeeded | Phase::Failed);
+        if is_over || backup.metadata.deletion_timestamp.is_some() {
+            return Ok(Action::await_change());
+        }
+        let namespace = backup.namespace();
+        let name = &backup.spec.database_ref.name;
+        let db = ctx.get::<Database>(namespace.as_deref(), name).map_err(Error::Read)?;
+        let ready = db.filter(|db| {
+            let known = db.status.as_ref().map(|status| status.conditions.clone()).unwrap_or_default();
+            conditions::holds(&known, READY)
+        });
+        let running = ctx.owned::<Job>().map_err(Error::Read)?;
+        let Some(db) = ready else {
+            // A backup that runs goes on: its Job knows better whether the server answers.
+            if running.is_empty() {
+                let message = format!("the Database {name} is not ready");
+                let waiting = Problem::new("WaitingForDatabase", message);
+                tell(&backup, ctx, judged(&backup, ctx, Phase::Pending, &waiting)).await?;
+            }
+            return Ok(Action::await_change());
+        };
+        let applied = ctx.apply(Children::new().with(build::backup_job(&db, &backup))).await;
+        let job = applied.map_err(Error::ApplyChildren)?.all::<Job>().into_iter().next().unwrap_or_default();
+        observe(&backup, ctx, &db, &job).await?;
+        Ok(Action::await_change())
+    }
+}
+
+/// Reports how far the Job is.
+async fn observe(
+    backup: &DatabaseBackup,
+    ctx: &Context<DatabaseBackup>,
+    db: &Database,
+    job: &Job,
+) -> Result<(), Error> {
+    let started = job.status.as_ref().and_then(|status| status.start_time.clone());
+    let mut new = if status::is_complete(job) {
+        let done = Problem::new("BackupSucceeded", "the backup was taken and verified");
+        let mut new = judged(backup, ctx, Phase::Succeeded, &done);
+        new.completion_time = job.status.as_ref().and_then(|status| status.completion_time.clone());
+        new.location = Some(build::location(db, backup));
+        new.size_kib = size(ctx, job)?;
+        new
+    } else if let Some((at, why)) = status::job_failure(job) {
+        let mut new = judged(backup, ctx, Phase::Failed, &Problem::new("BackupFailed", &why));
+        new.completion_time = Some(at);
+        new.error = Some(why);
+        new
+    } else {
+        judged(backup, ctx, Phase::Running, &Problem::new("BackingUp", "the backup is being taken"))
+    };
+    new.start_time = started.or(new.start_time);
+    tell(backup, ctx, new).await
+}
+
+fn judged(
+    backup: &DatabaseBackup,
+    ctx: &Context<DatabaseBackup>,
+    phase: Phase,
+    why: &Problem,
+) -> DatabaseBackupStatus {
+    let mut new = backup.status.clone().unwrap_or_default();
+    new.observed_generation = backup.metadata.generation;
+    new.phase = phase;
+    let (reason, message) = (why.reason, &why.message);
+    let ready = match phase {
+        Phase::Succeeded => is_true(READY, reason, message),
+        _ => is_false(READY, reason, message),
+    };
+    let progressing = match phase {
+        Phase::Pending | Phase::Running => is_true(PROGRESSING, reason, message),
+        _ => is_false(PROGRESSING, reason, message),
+    };
+    let degraded = match phase {
+        Phase::Failed => is_true(DEGRADED, reason, message),
+        _ => is_false(DEGRADED, reasons::AS_EXPECTED, ""),
+    };
+    for condition in [ready, progressing, degraded] {
+        conditions::set(&mut new.conditions, condition, backup, ctx.now());
+    }
+    new
+}
+
+/// The size that the Job's Pod has left as its last word.
+fn size(ctx: &Context<DatabaseBackup>, job: &Job) -> Result<Option<i64>, Error> {
+    let all = ctx.list::<Pod>(job.namespace().as_deref()).map_err(Error::Read)?;
+    let name = job.name_any();
+    let ours = all.iter().filter(|pod| pod.labels().get("batch.kubernetes.io/job-name") == Some(&name));
+    let mut words = ours.flat_map(|pod| {
+        let ended =
+            pods::container_statuses(pod).filter_map(|status| status.state.as_ref()?.terminated.as_ref());
+        ended.filter_map(|ended| ended.message.clone()).collect::<Vec<_>>()
+    });
+    Ok(words.find_map(|word| serde_json::from_str::<Value>(&word).ok()?["sizeKiB"].as_i64()))
+}
+
+async fn tell(
+    backup: &DatabaseBackup,
+    ctx: &Context<DatabaseBackup>,
+    new: DatabaseBackupStatus,
+) -> Result<(), Error> {
+    let failed = new.phase == Phase::Failed;
+    let why = new.error.clone().unwrap_or_default();
+    let done = |_: &Condition| Event::normal("BackupSucceeded", "The backup was taken and verified");
+    report(backup, ctx, new, done).await.map_err(Error::UpdateStatus)?;
+    if failed {
+        ctx.event(Event::warning("BackupFailed", why));
+    }
+    Ok(())
+}

@@ -1,0 +1,265 @@
+//! What a Database wants to exist. Pure: a spec comes in, children leave.
+
+mod jobs;
+mod server;
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::{
+    ByteString,
+    api::core::v1::{ConfigMap, PersistentVolumeClaim, Secret, Service},
+    apimachinery::pkg::apis::meta::v1::ObjectMeta,
+};
+use kube::ResourceExt;
+use serde_json::{Value, json};
+
+use super::{
+    api::{Backup, Bootstrap, Database, Storage},
+    cron::Schedule,
+    quantity,
+};
+use crate::workload::{INSTANCE, Problem, reasons};
+
+pub(super) use jobs::{backup_job, cron_job, location, restore_job};
+pub(super) use server::stateful_set;
+
+/// The label that ties objects to one Database and no other, even one of the same name that came before.
+pub(super) const UID: &str = "database.example.com/uid";
+/// The label of what outlives a Database: a Database of the same name finds it by this.
+pub(super) const NAME: &str = "database.example.com/name";
+/// The port of PostgreSQL.
+const PORT: i32 = 5432;
+/// The user and group that the stock image runs as.
+const USER: i64 = 999;
+/// The versions that can be run, and the first of them that its makers still mend.
+const VERSIONS: std::ops::RangeInclusive<u32> = 13..=18;
+const FIRST_MAINTAINED: u32 = 14;
+
+/// Refuses what the schema refuses too, for objects that are older than a rule, and what no schema can see.
+pub(super) fn check(db: &Database) -> Result<(), Problem> {
+    let name = db.name_any();
+    if !crate::workload::is_dns_label(&name) || name.len() > 40 {
+        let message = format!(
+            "the name {name:?} is also the Services': at most 40 lower-case letters, digits and '-', starting with a \
+             letter; create the Database under another name"
+        );
+        return Err(Problem::new(reasons::INVALID_NAME, message));
+    }
+    let known = major(db).is_some_and(|major| VERSIONS.contains(&major));
+    if !known {
+        let (from, to) = (VERSIONS.start(), VERSIONS.end());
+        return Err(Problem::spec(format!(
+            "spec.version is {:?}; write a version from {from} to {to}",
+            db.spec.version
+        )));
+    }
+    if quantity::bytes(&db.spec.storage.size).is_none_or(|size| size == 0) {
+        return Err(Problem::spec(format!(
+            "spec.storage.size is {:?}; write such as 10Gi",
+            db.spec.storage.size
+        )));
+    }
+    match &db.spec.backup {
+        Some(backup) => Schedule::parse(&backup.schedule)
+            .map(|_| ())
+            .map_err(|why| Problem::spec(format!("spec.backup.schedule: {why}"))),
+        None => Ok(()),
+    }
+}
+
+/// Refuses a version that the data cannot be opened with. The data's own version decides, not the last spec: to
+/// take a failed change back must be possible.
+pub(super) fn check_version(db: &Database) -> Result<(), Problem> {
+    let data = db.status.as_ref().and_then(|status| status.version.clone());
+    match data {
+        Some(data) if data != db.spec.version => Err(Problem::new(
+            "UpgradeBlocked",
+            format!(
+                "the data is of version {data} and spec.version is {}; set it back, or take a Logical DatabaseBackup \
+                 and restore it into a new Database of the other version",
+                db.spec.version
+            ),
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// The major version.
+pub(super) fn major(db: &Database) -> Option<u32> {
+    db.spec.version.parse().ok()
+}
+
+/// Whether the version is no longer mended by its makers.
+pub(super) fn is_out_of_life(db: &Database) -> bool {
+    major(db).is_some_and(|major| major < FIRST_MAINTAINED)
+}
+
+pub(super) fn image(db: &Database) -> String {
+    db.spec.image.clone().unwrap_or_else(|| format!("postgres:{}", db.spec.version))
+}
+
+pub(super) fn bootstrap(db: &Database) -> Bootstrap {
+    db.spec.bootstrap.clone().unwrap_or_default()
+}
+
+pub(super) fn backup(db: &Database) -> Backup {
+    db.spec.backup.clone().unwrap_or(Backup { enabled: false, ..Backup::default() })
+}
+
+pub(super) fn selector_labels(db: &Database) -> BTreeMap<String, String> {
+    BTreeMap::from([(INSTANCE.to_owned(), db.name_any()), (UID.to_owned(), db.uid().unwrap_or_default())])
+}
+
+pub(super) fn selector(db: &Database) -> String {
+    let pairs: Vec<String> =
+        selector_labels(db).into_iter().map(|(key, value)| format!("{key}={value}")).collect();
+    pairs.join(",")
+}
+
+fn labels(db: &Database) -> BTreeMap<String, String> {
+    let mut labels = selector_labels(db);
+    labels.insert("app.kubernetes.io/name".to_owned(), "postgresql".to_owned());
+    labels.insert("app.kubernetes.io/managed-by".to_owned(), "database-operator".to_owned());
+    labels.insert(NAME.to_owned(), db.name_any());
+    labels
+}
+
+/// The labels of what may outlive the Database: no uid, which the next one of the name would not have.
+fn lasting_labels(db: &Database) -> BTreeMap<String, String> {
+    let mut labels = labels(db);
+    labels.remove(UID);
+    labels
+}
+
+fn metadata(db: &Database, name: String) -> ObjectMeta {
+    ObjectMeta { name: Some(name), labels: Some(labels(db)), ..ObjectMeta::default() }
+}
+
+fn lasting(db: &Database, name: String) -> ObjectMeta {
+    ObjectMeta {
+        name: Some(name),
+        namespace: db.namespace(),
+        labels: Some(lasting_labels(db)),
+        ..ObjectMeta::default()
+    }
+}
+
+pub(super) fn secret_name(db: &Database) -> String {
+    format!("{}-credentials", db.name_any())
+}
+
+pub(super) fn config_name(db: &Database) -> String {
+    format!("{}-config", db.name_any())
+}
+
+/// The claim of the data's volume, as the StatefulSet names it.
+pub(super) fn data_claim(db: &Database) -> String {
+    format!("data-{}-0", db.name_any())
+}
+
+pub(super) fn backup_claim(name: &str) -> String {
+    format!("{name}-backups")
+}
+
+pub(super) fn read_write(db: &Database) -> String {
+    format!("{}-rw", db.name_any())
+}
+
+pub(super) fn read_only(db: &Database) -> String {
+    format!("{}-ro", db.name_any())
+}
+
+/// The credentials, with passwords that were just made.
+pub(super) fn secret(db: &Database, password: &str, superuser: &str) -> Secret {
+    let (bootstrap, namespace) = (bootstrap(db), db.namespace().unwrap_or_default());
+    let host = format!("{}.{namespace}.svc", read_write(db));
+    let (owner, database) = (&bootstrap.owner, &bootstrap.database);
+    let uri = format!("postgresql://{owner}:{password}@{host}:{PORT}/{database}");
+    let entries = [
+        ("username", owner.as_str()),
+        ("password", password),
+        ("database", database),
+        ("host", &host),
+        ("port", "5432"),
+        ("uri", &uri),
+        ("superuser-password", superuser),
+    ];
+    let data = entries.map(|(key, value)| (key.to_owned(), ByteString(value.as_bytes().to_vec())));
+    Secret {
+        metadata: lasting(db, secret_name(db)),
+        type_: Some("Opaque".into()),
+        data: Some(data.into()),
+        ..Secret::default()
+    }
+}
+
+/// A claim that outlives the Database unless its deletion policy says otherwise.
+pub(super) fn claim(db: &Database, name: String, storage: &Storage) -> PersistentVolumeClaim {
+    let spec: Value = json!({
+        "accessModes": ["ReadWriteOnce"],
+        "storageClassName": storage.storage_class_name,
+        "resources": {"requests": {"storage": storage.size}},
+    });
+    PersistentVolumeClaim {
+        metadata: lasting(db, name),
+        spec: Some(serde_json::from_value(spec).expect("a claim must fit its type")),
+        status: None,
+    }
+}
+
+/// Settings and scripts of the Pods.
+pub(super) fn config(db: &Database) -> ConfigMap {
+    let entries = [
+        ("postgresql.conf", settings(db)),
+        (
+            "pg_hba.conf",
+            "local all all trust\nhost all all all scram-sha-256\nhost replication all all scram-sha-256\n"
+                .to_owned(),
+        ),
+        ("prepare.sh", include_str!("scripts/prepare.sh").to_owned()),
+        ("run.sh", include_str!("scripts/run.sh").to_owned()),
+        ("ready.sh", include_str!("scripts/ready.sh").to_owned()),
+        ("stop.sh", include_str!("scripts/stop.sh").to_owned()),
+        ("backup.sh", include_str!("scripts/backup.sh").to_owned()),
+    ];
+    ConfigMap {
+        metadata: metadata(db, config_name(db)),
+        data: Some(entries.map(|(key, value)| (key.to_owned(), value)).into()),
+        ..ConfigMap::default()
+    }
+}
+
+/// `postgresql.conf`: the user's settings, and behind them those that the operator needs.
+fn settings(db: &Database) -> String {
+    let quoted = |value: &str| value.replace('\'', "''");
+    let user = db.spec.parameters.iter().map(|(name, value)| format!("{name} = '{}'\n", quoted(value)));
+    let own = [
+        ("listen_addresses", "*"),
+        ("port", "5432"),
+        ("unix_socket_directories", "/tmp"),
+        ("password_encryption", "scram-sha-256"),
+        ("wal_level", "replica"),
+    ];
+    user.chain(own.map(|(name, value)| format!("{name} = '{value}'\n"))).collect()
+}
+
+/// The Services: for the StatefulSet, for writing, for reading.
+pub(super) fn services(db: &Database) -> Vec<Service> {
+    let service = |name: String, headless: bool| {
+        let mut spec = json!({
+            "selector": selector_labels(db),
+            "ports": [{"name": "postgresql", "port": PORT, "protocol": "TCP", "targetPort": "postgresql"}],
+        });
+        if headless {
+            spec["clusterIP"] = "None".into();
+            // Members find each other before they are ready.
+            spec["publishNotReadyAddresses"] = true.into();
+        }
+        Service {
+            metadata: metadata(db, name),
+            spec: Some(serde_json::from_value(spec).expect("a Service must fit its type")),
+            status: None,
+        }
+    };
+    vec![service(db.name_any(), true), service(read_write(db), false), service(read_only(db), false)]
+}

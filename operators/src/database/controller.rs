@@ -1,0 +1,441 @@
+//! The flow of a Database: credentials, volumes, restore, children, growth, restart, status.
+
+use std::sync::Arc;
+
+use k8s_openapi::api::{
+    apps::v1::StatefulSet,
+    batch::v1::{CronJob, Job},
+    core::v1::{ConfigMap, PersistentVolumeClaim, Pod, Secret, Service},
+};
+use kube::{Resource, ResourceExt};
+use windlass::{
+    Action, Children, Context, Controller, Event, Object, ObjectKey, Reader, ReconcileError, Reconciler, rbac,
+};
+
+use super::{
+    api::{Database, DatabaseBackup, DeletionPolicy, Location, Method, Phase},
+    build,
+    status::{self, Seen},
+    storage,
+};
+use crate::workload::{Problem, Settings, pods, ready_event, report};
+
+/// What keeps a Database from going before its data has been dealt with.
+pub const FINALIZER: &str = "database.example.com/data";
+
+/// Why a Database could not be brought in line with its spec.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The spec or the name asks for something impossible.
+    #[error("failed to build the children")]
+    Build(#[source] Problem),
+    /// The cache could not be read.
+    #[error("failed to read the children")]
+    Read(#[source] windlass::Error),
+    /// No random password could be made.
+    #[error("failed to make a password")]
+    Password(#[source] getrandom::Error),
+    /// The credentials could not be written.
+    #[error("failed to create the credentials")]
+    CreateSecret(#[source] windlass::Error),
+    /// A volume claim could not be written.
+    #[error("failed to create a volume claim")]
+    CreateClaim(#[source] windlass::Error),
+    /// A child was refused, or could not be sent.
+    #[error("failed to apply the children")]
+    ApplyChildren(#[source] windlass::Error),
+    /// A volume could not be grown.
+    #[error("failed to grow the volume")]
+    GrowVolume(#[source] windlass::Error),
+    /// The StatefulSet could not be made anew.
+    #[error("failed to replace the StatefulSet")]
+    ReplaceStatefulSet(#[source] Box<kube::Error>),
+    /// The server could not be restarted.
+    #[error("failed to restart the server")]
+    Restart(#[source] windlass::Error),
+    /// What belongs to the Database could not be deleted.
+    #[error("failed to delete the data")]
+    DeleteData(#[source] windlass::Error),
+    /// The finalizer could not be added or removed.
+    #[error("failed to change the finalizer")]
+    Finalize(#[source] windlass::Error),
+    /// The status was refused, or could not be sent.
+    #[error("failed to update the status")]
+    UpdateStatus(#[source] windlass::Error),
+}
+
+impl Error {
+    fn request(&self) -> Option<&windlass::Error> {
+        match self {
+            Self::Build(_) | Self::Password(_) | Self::ReplaceStatefulSet(_) => None,
+            Self::Read(source)
+            | Self::CreateSecret(source)
+            | Self::CreateClaim(source)
+            | Self::ApplyChildren(source)
+            | Self::GrowVolume(source)
+            | Self::Restart(source)
+            | Self::DeleteData(source)
+            | Self::Finalize(source)
+            | Self::UpdateStatus(source) => Some(source),
+        }
+    }
+}
+
+impl ReconcileError for Error {
+    fn category(&self) -> &'static str {
+        match self {
+            Self::Build(problem) => problem.reason,
+            Self::Password(_) => "PasswordFailed",
+            Self::ReplaceStatefulSet(_) => "ReplaceFailed",
+            other => other.request().map_or("Failed", ReconcileError::category),
+        }
+    }
+
+    fn retryable(&self) -> bool {
+        match self {
+            // A change of the spec comes as an event.
+            Self::Build(_) => false,
+            other => other.request().is_none_or(ReconcileError::retryable),
+        }
+    }
+}
+
+/// The controller of Databases.
+pub fn controller(settings: Settings) -> Controller<Databases> {
+    let controller = Controller::new(Databases)
+        .owns::<StatefulSet>()
+        .owns::<Service>()
+        .owns::<ConfigMap>()
+        .owns::<CronJob>()
+        .owns::<Job>()
+        .watches::<Secret, _>(by_label::<Secret>)
+        .watches::<PersistentVolumeClaim, _>(by_label::<PersistentVolumeClaim>)
+        .watches::<Job, _>(by_label::<Job>)
+        .watches::<DatabaseBackup, _>(interested)
+        .watches::<StatefulSet, _>(pods::same_name::<Database, StatefulSet>)
+        .permits([
+            rbac::rule("", ["secrets"], ["create", "delete"]),
+            rbac::rule("", ["persistentvolumeclaims"], ["create", "patch", "delete"]),
+            rbac::rule("", ["pods"], ["delete"]),
+        ]);
+    settings.apply(pods::watched(controller, build::UID))
+}
+
+/// The Database that an object was made for, by the name on its label.
+fn by_label<K: Object>(object: &K, _: &Reader) -> Vec<ObjectKey> {
+    let meta = object.meta();
+    let name = meta.labels.as_ref().and_then(|labels| labels.get(build::NAME));
+    name.map(|name| ObjectKey::new(meta.namespace.as_deref(), name)).into_iter().collect()
+}
+
+/// The Databases that a backup is of, or that are restored from it.
+fn interested(backup: &DatabaseBackup, cache: &Reader) -> Vec<ObjectKey> {
+    let namespace = backup.namespace();
+    let all = cache.list::<Database>(namespace.as_deref()).unwrap_or_default();
+    let concerns = |db: &Arc<Database>| {
+        let recovery = db.spec.bootstrap.as_ref().and_then(|bootstrap| bootstrap.recovery.as_ref());
+        db.name_any() == backup.spec.database_ref.name
+            || recovery.is_some_and(|recovery| recovery.backup_ref.name == backup.name_any())
+    };
+    all.iter().filter(|db| concerns(db)).map(|db| ObjectKey::of(&**db)).collect()
+}
+
+/// The reconciler.
+#[derive(Clone, Copy, Debug)]
+pub struct Databases;
+
+impl Reconciler for Databases {
+    type Resource = Database;
+    type Error = Error;
+
+    async fn reconcile(&self, db: Arc<Database>, ctx: &Context<Database>) -> Result<Action, Error> {
+        if db.metadata.deletion_timestamp.is_some() {
+            return finalize(&db, ctx).await;
+        }
+        let mut seen = look(&db, ctx)?;
+        if let Err(problem) = build::check(&db).and_then(|()| build::check_version(&db)) {
+            seen.problem = Some(problem.clone());
+            tell(&db, ctx, &seen).await?;
+            return Err(Error::Build(problem));
+        }
+        warn(&db, ctx);
+        // Only adds it: an object that is going takes the other path.
+        ctx.finalize(FINALIZER, || async { Ok::<(), windlass::Error>(()) }).await.map_err(Error::Finalize)?;
+        ensure_secret(&db, ctx).await?;
+        ensure_backup_claim(&db, ctx).await?;
+        match source(&db, ctx) {
+            Ok(source) => converge(&db, ctx, source).await,
+            Err(waiting) => {
+                seen.waiting = Some(waiting);
+                tell(&db, ctx, &seen).await?;
+                Ok(Action::await_change())
+            }
+        }
+    }
+}
+
+/// Warns once about a version that its makers no longer mend.
+fn warn(db: &Database, ctx: &Context<Database>) {
+    let observed = db.status.as_ref().and_then(|status| status.observed_generation);
+    if observed != db.metadata.generation && build::is_out_of_life(db) {
+        let note =
+            format!("PostgreSQL {} gets no more fixes; plan a move to a newer version", db.spec.version);
+        ctx.event(Event::warning("EndOfLife", note));
+    }
+}
+
+/// Makes the credentials if there are none. Those of an earlier Database of the name go with its data, and are kept.
+async fn ensure_secret(db: &Database, ctx: &Context<Database>) -> Result<(), Error> {
+    let name = build::secret_name(db);
+    let found = ctx.get::<Secret>(db.namespace().as_deref(), &name).map_err(Error::Read)?;
+    if found.is_some() {
+        return Ok(());
+    }
+    let secret = build::secret(db, &password()?, &password()?);
+    match ctx.create(secret).await {
+        Err(error) if !error.is_already_exists() => Err(Error::CreateSecret(error)),
+        _ => Ok(()),
+    }
+}
+
+/// 24 letters and digits from the system's random source.
+fn password() -> Result<String, Error> {
+    const ALPHABET: &[u8] = b"ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz23456789-_.~0OIl";
+    let mut bytes = [0_u8; 24];
+    getrandom::fill(&mut bytes).map_err(Error::Password)?;
+    // 64 of the letters: every value of six bits is one of them, none more likely than another.
+    Ok(bytes.iter().map(|byte| char::from(ALPHABET[usize::from(byte & 63)])).collect())
+}
+
+async fn ensure_claim(
+    db: &Database,
+    ctx: &Context<Database>,
+    name: String,
+    storage: &super::api::Storage,
+) -> Result<(), Error> {
+    let found = ctx.get::<PersistentVolumeClaim>(db.namespace().as_deref(), &name).map_err(Error::Read)?;
+    if found.is_some() {
+        return Ok(());
+    }
+    match ctx.create(build::claim(db, name, storage)).await {
+        Err(error) if !error.is_already_exists() => Err(Error::CreateClaim(error)),
+        _ => Ok(()),
+    }
+}
+
+/// Backups have a volume of their own: one that is lost with the data saves nobody.
+async fn ensure_backup_claim(db: &Database, ctx: &Context<Database>) -> Result<(), Error> {
+    let backup = build::backup(db);
+    let storage = backup.storage.unwrap_or_else(|| db.spec.storage.clone());
+    ensure_claim(db, ctx, build::backup_claim(&db.name_any()), &storage).await
+}
+
+/// Where the data is to be restored from, if it is to be; or what has to be waited for.
+fn source(db: &Database, ctx: &Context<Database>) -> Result<Option<Location>, Problem> {
+    let recorded = db.status.as_ref().and_then(|status| status.restored_from.clone());
+    let Some(recovery) = build::bootstrap(db).recovery else { return Ok(None) };
+    if recorded.is_some() {
+        return Ok(recorded);
+    }
+    let name = recovery.backup_ref.name;
+    let waiting = |message: String| Problem::new("WaitingForBackup", message);
+    let found = ctx.get::<DatabaseBackup>(db.namespace().as_deref(), &name);
+    let Ok(Some(backup)) = found else {
+        return Err(waiting(format!("there is no DatabaseBackup {name}; create it, or choose another one")));
+    };
+    let status = backup.status.clone().unwrap_or_default();
+    let location = status.location.filter(|_| status.phase == Phase::Succeeded);
+    let Some(location) = location else {
+        return Err(waiting(format!("the DatabaseBackup {name} is {:?}, not Succeeded", status.phase)));
+    };
+    if location.method == Method::Physical && location.version != db.spec.version {
+        return Err(waiting(format!(
+            "the DatabaseBackup {name} holds files of version {}, which version {} cannot open; set spec.version to \
+             it, or take a Logical backup",
+            location.version, db.spec.version
+        )));
+    }
+    Ok(Some(location))
+}
+
+/// Restores first, if there is something to restore; then runs the server.
+async fn converge(db: &Database, ctx: &Context<Database>, source: Option<Location>) -> Result<Action, Error> {
+    let status = db.status.clone().unwrap_or_default();
+    let mut seen = look(db, ctx)?;
+    if let Some(location) = source.filter(|_| !status.initialized)
+        && !is_restored(db, &seen)
+    {
+        return restore(db, ctx, &location, seen).await;
+    }
+    let (set, claim) = (seen.set.clone(), seen.claim.clone());
+    seen.problem = storage::shrinks(db, claim.as_deref()).map(|why| Problem::new("ShrinkRefused", why));
+    if storage::must_record(db, claim.as_deref()) {
+        // What is recorded here brings the object back, and only then anything is changed.
+        let mut recorded = status::observed(db, &seen, ctx.now());
+        recorded.resizing_to = Some(db.spec.storage.size.clone());
+        report(db, ctx, recorded, ready_event).await.map_err(Error::UpdateStatus)?;
+    }
+    let problem = match storage::grow(db, ctx, set.as_deref(), claim.as_deref()).await {
+        Ok(()) => None,
+        Err(Error::GrowVolume(error)) => Problem::of(&error),
+        Err(other) => return Err(other),
+    };
+    let size = storage::wanted_template(db, current_set(db, ctx)?.as_deref());
+    let applied = apply(db, ctx, Some(&size), None).await;
+    let mut seen = look(db, ctx)?;
+    seen.problem = storage::shrinks(db, claim.as_deref())
+        .map(|why| Problem::new("ShrinkRefused", why))
+        .or(problem)
+        .or_else(|| applied.as_ref().err().and_then(Problem::of));
+    restart(db, ctx, &seen).await?;
+    tell(db, ctx, &seen).await?;
+    applied.map_err(Error::ApplyChildren)?;
+    Ok(Action::await_change())
+}
+
+/// The StatefulSet that is there and is not on its way out.
+fn current_set(db: &Database, ctx: &Context<Database>) -> Result<Option<Arc<StatefulSet>>, Error> {
+    let owned = ctx.owned::<StatefulSet>().map_err(Error::Read)?;
+    let is_ours = |set: &Arc<StatefulSet>| set.name_any() == db.name_any();
+    Ok(owned.into_iter().find(|set| is_ours(set) && set.meta().deletion_timestamp.is_none()))
+}
+
+async fn apply(
+    db: &Database,
+    ctx: &Context<Database>,
+    size: Option<&str>,
+    restore: Option<&Location>,
+) -> windlass::Result<()> {
+    let children = Children::new()
+        .with(build::config(db))
+        .with_all(build::services(db))
+        .with_some(size.map(|size| build::stateful_set(db, size)))
+        .with_some(restore.map(|location| build::restore_job(db, location)))
+        .with_some(db.spec.backup.as_ref().map(|_| build::cron_job(db)));
+    let applied = ctx.apply(children).await?;
+    if applied.written() > 0 {
+        let generation = db.metadata.generation.unwrap_or_default();
+        let note = format!("Applied {} objects for generation {generation}", applied.written());
+        ctx.event(Event::normal("Applied", note));
+    }
+    Ok(())
+}
+
+fn restore_job(db: &Database, seen: &Seen) -> Option<Arc<Job>> {
+    let name = format!("{}-restore", db.name_any());
+    seen.jobs.iter().find(|job| job.name_any() == name).cloned()
+}
+
+/// Whether the restore is done: its Job says so, or a server that was started since has made it plain.
+fn is_restored(db: &Database, seen: &Seen) -> bool {
+    seen.set.is_some() || restore_job(db, seen).is_some_and(|job| status::is_complete(&job))
+}
+
+/// Records where the data comes from, makes its volume, and lets a Job fill it.
+async fn restore(
+    db: &Database,
+    ctx: &Context<Database>,
+    location: &Location,
+    mut seen: Seen,
+) -> Result<Action, Error> {
+    let failure = restore_job(db, &seen).and_then(|job| status::job_failure(&job));
+    match failure {
+        Some((_, why)) => seen.problem = Some(Problem::new("RestoreFailed", why)),
+        None => {
+            let message = format!("the backup {} is being restored", location.directory);
+            seen.waiting = Some(Problem::new("Restoring", message));
+        }
+    }
+    let mut recorded = status::observed(db, &seen, ctx.now());
+    recorded.restored_from = Some(location.clone());
+    report(db, ctx, recorded, ready_event).await.map_err(Error::UpdateStatus)?;
+    ensure_claim(db, ctx, build::data_claim(db), &db.spec.storage).await?;
+    apply(db, ctx, None, Some(location)).await.map_err(Error::ApplyChildren)?;
+    Ok(Action::await_change())
+}
+
+/// Restarts a server that does not run the current template: OnDelete leaves that to us.
+async fn restart(db: &Database, ctx: &Context<Database>, seen: &Seen) -> Result<(), Error> {
+    let Some(set) = &seen.set else { return Ok(()) };
+    let known =
+        set.status.as_ref().is_some_and(|status| status.observed_generation >= set.metadata.generation);
+    for pod in seen.pods.iter().filter(|_| known) {
+        if pods::is_active(pod) && !status::runs_current(set, pod) {
+            ctx.delete(&**pod).await.map_err(Error::Restart)?;
+            let note = format!("Restarting the server {} for a new configuration", pod.name_any());
+            tracing::info!(key = %ObjectKey::of(db), pod = pod.name_any(), "restarting the server");
+            ctx.event(Event::normal("Restarting", note));
+        }
+    }
+    Ok(())
+}
+
+/// What is there, from the cache.
+fn look(db: &Database, ctx: &Context<Database>) -> Result<Seen, Error> {
+    let namespace = db.namespace();
+    let (uid, name) = (db.uid().unwrap_or_default(), db.name_any());
+    let jobs = ctx.list::<Job>(namespace.as_deref()).map_err(Error::Read)?;
+    let is_ours = |job: &Arc<Job>| job.labels().get(build::NAME) == Some(&name);
+    let backups = ctx.list::<DatabaseBackup>(namespace.as_deref()).map_err(Error::Read)?;
+    let schedules = ctx.owned::<CronJob>().map_err(Error::Read)?;
+    Ok(Seen {
+        set: current_set(db, ctx)?,
+        claim: ctx.get(namespace.as_deref(), &build::data_claim(db)).map_err(Error::Read)?,
+        pods: ctx.indexed::<Pod>(build::UID, &uid).map_err(Error::Read)?,
+        schedule: schedules.into_iter().next(),
+        jobs: jobs.into_iter().filter(is_ours).collect(),
+        backups: backups.into_iter().filter(|backup| backup.spec.database_ref.name == name).collect(),
+        problem: None,
+        waiting: None,
+    })
+}
+
+async fn tell(db: &Database, ctx: &Context<Database>, seen: &Seen) -> Result<(), Error> {
+    let new = status::observed(db, seen, ctx.now());
+    report(db, ctx, new, ready_event).await.map_err(Error::UpdateStatus)
+}
+
+/// Lets a Database go: not while it is protected, and with its data only if it says so.
+async fn finalize(db: &Database, ctx: &Context<Database>) -> Result<Action, Error> {
+    if !db.finalizers().iter().any(|name| name == FINALIZER) {
+        return Ok(Action::await_change());
+    }
+    if db.spec.deletion_protection {
+        let mut seen = look(db, ctx)?;
+        let message = "the Database is to be deleted and is protected; set spec.deletionProtection to false to let it \
+                       go. Until then it goes on serving";
+        seen.problem = Some(Problem::new("DeletionProtected", message));
+        tell(db, ctx, &seen).await?;
+        return Ok(Action::await_change());
+    }
+    // The server first: a volume that is in use is not let go.
+    let owned = ctx.owned::<StatefulSet>().map_err(Error::Read)?;
+    for set in owned.iter().filter(|set| set.meta().deletion_timestamp.is_none()) {
+        ctx.delete(&**set).await.map_err(Error::DeleteData)?;
+    }
+    let uid = db.uid().unwrap_or_default();
+    let left = ctx.indexed::<Pod>(build::UID, &uid).map_err(Error::Read)?;
+    if !left.is_empty() || !owned.is_empty() {
+        return Ok(Action::await_change());
+    }
+    if db.spec.deletion_policy == DeletionPolicy::Delete {
+        delete_data(db, ctx).await?;
+    }
+    ctx.release(FINALIZER).await.map_err(Error::Finalize)?;
+    Ok(Action::await_change())
+}
+
+async fn delete_data(db: &Database, ctx: &Context<Database>) -> Result<(), Error> {
+    let namespace = db.namespace();
+    for name in [build::data_claim(db), build::backup_claim(&db.name_any())] {
+        let found = ctx.get::<PersistentVolumeClaim>(namespace.as_deref(), &name).map_err(Error::Read)?;
+        if let Some(claim) = found.filter(|claim| claim.labels().get(build::NAME) == Some(&db.name_any())) {
+            ctx.delete(&*claim).await.map_err(Error::DeleteData)?;
+        }
+    }
+    let secret = ctx.get::<Secret>(namespace.as_deref(), &build::secret_name(db)).map_err(Error::Read)?;
+    if let Some(secret) = secret.filter(|secret| secret.labels().get(build::NAME) == Some(&db.name_any())) {
+        ctx.delete(&*secret).await.map_err(Error::DeleteData)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,56 @@
+#!/bin/sh
+# Makes a data directory, once: a new one, or one restored from a backup. Everything happens beside its final place,
+# and one rename makes it real: a Pod that is killed half-way starts over.
+set -eu
+PATH="/usr/lib/postgresql/$PGMAJOR/bin:/usr/local/bin:$PATH"
+
+if [ -s "$PGDATA/PG_VERSION" ]; then
+    found=$(cat "$PGDATA/PG_VERSION")
+    [ "$found" = "$PGMAJOR" ] && exit 0
+    echo "the data directory was made by PostgreSQL $found and cannot be opened by $PGMAJOR" >&2
+    exit 1
+fi
+
+new="$PGDATA.new"
+rm -rf "$new"
+mkdir -p "$(dirname "$new")"
+
+if [ "${RESTORE_METHOD:-}" = Physical ]; then
+    pg_verifybackup "$RESTORE_FROM/base"
+    cp -a "$RESTORE_FROM/base" "$new"
+    chmod 0700 "$new"
+else
+    printf '%s' "$PGPASSWORD" > /tmp/superuser
+    initdb --pgdata="$new" --username=postgres --pwfile=/tmp/superuser --auth-local=trust \
+        --auth-host=scram-sha-256 --encoding=UTF8 --data-checksums
+    rm -f /tmp/superuser
+fi
+
+# Nobody reaches this server but the commands below: it has a socket, and no port.
+printf 'local all all trust\n' > /tmp/pg_hba.conf
+pg_ctl --pgdata="$new" --wait --timeout=3600 --log=/tmp/prepare.log start \
+    --options="-c listen_addresses='' -c unix_socket_directories=/tmp -c hba_file=/tmp/pg_hba.conf \
+    -c archive_mode=off" || { cat /tmp/prepare.log >&2; exit 1; }
+
+psql() { command psql --host=/tmp --username=postgres --no-psqlrc --set=ON_ERROR_STOP=1 "$@"; }
+
+psql --dbname=postgres --set=password="$PGPASSWORD" <<'SQL'
+ALTER ROLE postgres PASSWORD :'password';
+SQL
+psql --dbname=postgres --set=owner="$APP_OWNER" --set=password="$APP_PASSWORD" <<'SQL'
+SELECT format('CREATE ROLE %I LOGIN', :'owner')
+WHERE NOT EXISTS (SELECT FROM pg_roles WHERE rolname = :'owner') \gexec
+ALTER ROLE :"owner" LOGIN PASSWORD :'password';
+SQL
+psql --dbname=postgres --set=owner="$APP_OWNER" --set=database="$APP_DATABASE" <<'SQL'
+SELECT format('CREATE DATABASE %I OWNER %I', :'database', :'owner')
+WHERE NOT EXISTS (SELECT FROM pg_database WHERE datname = :'database') \gexec
+SQL
+if [ "${RESTORE_METHOD:-}" = Logical ]; then
+    pg_restore --host=/tmp --username=postgres --dbname="$APP_DATABASE" --no-owner --role="$APP_OWNER" \
+        --exit-on-error "$RESTORE_FROM/dump"
+fi
+
+pg_ctl --pgdata="$new" --wait --mode=fast stop
+sync
+mv "$new" "$PGDATA"

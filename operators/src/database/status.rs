@@ -1,0 +1,190 @@
+//! What is reported about a Database. Pure: what was seen comes in, a status leaves.
+
+use std::sync::Arc;
+
+use k8s_openapi::{
+    api::{
+        apps::v1::StatefulSet,
+        batch::v1::{CronJob, Job},
+        core::v1::{PersistentVolumeClaim, Pod},
+    },
+    apimachinery::pkg::apis::meta::v1::{Condition, Time},
+};
+use windlass::{
+    conditions::{self, DEGRADED, PROGRESSING, READY, is_false, is_true, is_unknown},
+    jiff::Timestamp,
+};
+
+use super::{
+    api::{Database, DatabaseBackup, DatabaseStatus, Phase, Services},
+    build,
+    cron::Schedule,
+    quantity,
+};
+use crate::workload::{Problem, known, pods, reasons};
+
+/// Whether the last backup succeeded.
+pub(super) const BACKUP_HEALTHY: &str = "BackupHealthy";
+/// Whether a volume grows.
+pub(super) const STORAGE_RESIZING: &str = "StorageResizing";
+
+/// What is there of a Database.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Seen {
+    pub(super) set: Option<Arc<StatefulSet>>,
+    pub(super) claim: Option<Arc<PersistentVolumeClaim>>,
+    pub(super) pods: Vec<Arc<Pod>>,
+    pub(super) schedule: Option<Arc<CronJob>>,
+    /// The Jobs of this Database: scheduled backups and the restore.
+    pub(super) jobs: Vec<Arc<Job>>,
+    pub(super) backups: Vec<Arc<DatabaseBackup>>,
+    /// What keeps the Database from being what it should be.
+    pub(super) problem: Option<Problem>,
+    /// What it waits for, if nothing is wrong.
+    pub(super) waiting: Option<Problem>,
+}
+
+/// The status of a Database.
+pub(super) fn observed(db: &Database, seen: &Seen, now: Timestamp) -> DatabaseStatus {
+    let old = db.status.clone().unwrap_or_default();
+    let ready = seen.pods.iter().filter(|pod| pods::is_ready(pod)).count() as i32;
+    let mut status = DatabaseStatus {
+        observed_generation: db.metadata.generation,
+        instances: seen.pods.iter().filter(|pod| pods::is_active(pod)).count() as i32,
+        ready_instances: ready,
+        initialized: old.initialized || ready > 0,
+        // A server that answers has opened the data: from here on it is of this version.
+        version: old.version.clone().or_else(|| (ready > 0).then(|| db.spec.version.clone())),
+        storage_size: capacity(seen).or(old.storage_size),
+        services: Some(Services { rw: build::read_write(db), ro: build::read_only(db) }),
+        secret_name: Some(build::secret_name(db)),
+        last_successful_backup: last_backup(seen).max(old.last_successful_backup.clone()),
+        next_backup: next_backup(db, now),
+        selector: build::selector(db),
+        conditions: known(db).to_vec(),
+        ..old
+    };
+    let judged = [
+        ready_condition(ready, seen),
+        progressing(db, ready, seen),
+        degraded(seen),
+        backup_healthy(seen, &status),
+    ];
+    for condition in judged {
+        conditions::set(&mut status.conditions, condition, db, now);
+    }
+    resizing(db, &mut status, now);
+    status
+}
+
+/// The size of the data's volume, as the storage system says.
+pub(super) fn capacity(seen: &Seen) -> Option<String> {
+    let claim = seen.claim.as_ref()?;
+    let actual = claim.status.as_ref().and_then(|status| status.capacity.as_ref());
+    actual.and_then(|capacity| capacity.get("storage")).map(|size| size.0.clone())
+}
+
+fn ready_condition(ready: i32, seen: &Seen) -> Condition {
+    if ready > 0 {
+        return is_true(READY, reasons::AVAILABLE, "the server answers");
+    }
+    match seen.problem.as_ref().or(seen.waiting.as_ref()) {
+        Some(problem) => is_false(READY, problem.reason, &problem.message),
+        None => is_false(READY, reasons::REPLICAS_UNAVAILABLE, "the server does not answer"),
+    }
+}
+
+fn progressing(db: &Database, ready: i32, seen: &Seen) -> Condition {
+    if let Some(problem) = &seen.problem {
+        return is_false(PROGRESSING, problem.reason, &problem.message);
+    }
+    if let Some(waiting) = &seen.waiting {
+        return is_true(PROGRESSING, waiting.reason, &waiting.message);
+    }
+    let current = seen.set.as_ref().is_some_and(|set| seen.pods.iter().all(|pod| runs_current(set, pod)));
+    if ready > 0 && current {
+        let message = format!("the server runs version {} with the current settings", db.spec.version);
+        is_false(PROGRESSING, reasons::ROLLOUT_COMPLETE, message)
+    } else {
+        is_true(PROGRESSING, reasons::ROLLING_OUT, "the server is being started or replaced")
+    }
+}
+
+/// Whether a Pod was made from the StatefulSet's current template.
+pub(super) fn runs_current(set: &StatefulSet, pod: &Pod) -> bool {
+    let Some(status) =
+        set.status.as_ref().filter(|status| status.observed_generation >= set.metadata.generation)
+    else {
+        // The StatefulSet's controller has yet to say what is current.
+        return false;
+    };
+    let labels = pod.metadata.labels.as_ref();
+    let revision = labels.and_then(|labels| labels.get("controller-revision-hash"));
+    status.update_revision.is_some() && revision == status.update_revision.as_ref()
+}
+
+fn degraded(seen: &Seen) -> Condition {
+    let problem = seen.problem.clone().or_else(|| pods::trouble(&seen.pods));
+    match problem {
+        Some(problem) => is_true(DEGRADED, problem.reason, problem.message),
+        None => is_false(DEGRADED, reasons::AS_EXPECTED, ""),
+    }
+}
+
+/// When the newest backup was complete, scheduled or on demand.
+fn last_backup(seen: &Seen) -> Option<Time> {
+    let scheduled = seen.schedule.as_ref().and_then(|job| job.status.as_ref()?.last_successful_time.clone());
+    let complete = seen.backups.iter().filter_map(|backup| backup.status.as_ref());
+    let complete = complete.filter(|status| status.phase == Phase::Succeeded);
+    complete.filter_map(|status| status.completion_time.clone()).chain(scheduled).max()
+}
+
+fn next_backup(db: &Database, now: Timestamp) -> Option<Time> {
+    let backup = db.spec.backup.as_ref().filter(|backup| backup.enabled)?;
+    Schedule::parse(&backup.schedule).ok()?.next(now).map(Time)
+}
+
+/// The newest backup decides: of the Jobs of the schedule, and of the backups on demand.
+fn backup_healthy(seen: &Seen, status: &DatabaseStatus) -> Condition {
+    let failed_jobs = seen.jobs.iter().filter_map(|job| job_failure(job));
+    let failed = seen.backups.iter().filter_map(|backup| {
+        let status = backup.status.as_ref().filter(|status| status.phase == Phase::Failed)?;
+        Some((status.completion_time.clone()?, status.error.clone().unwrap_or_default()))
+    });
+    let last_failure = failed_jobs.chain(failed).max_by(|a, b| a.0.cmp(&b.0));
+    match (last_failure, &status.last_successful_backup) {
+        (Some((at, why)), last) if last.as_ref().is_none_or(|last| *last < at) => {
+            is_false(BACKUP_HEALTHY, "BackupFailed", why)
+        }
+        (_, Some(_)) => is_true(BACKUP_HEALTHY, "BackupSucceeded", "the last backup succeeded"),
+        (_, None) => is_unknown(BACKUP_HEALTHY, "NoBackup", "no backup has been taken yet"),
+    }
+}
+
+/// When and why a Job failed, if it did.
+pub(super) fn job_failure(job: &Job) -> Option<(Time, String)> {
+    let conditions = job.status.as_ref()?.conditions.as_ref()?;
+    let failed = conditions.iter().find(|found| found.type_ == "Failed" && found.status == "True")?;
+    let name = job.metadata.name.as_deref().unwrap_or_default();
+    let why = failed.message.clone().unwrap_or_default();
+    Some((failed.last_transition_time.clone()?, format!("Job {name}: {why}")))
+}
+
+/// Whether a Job has done its work.
+pub(super) fn is_complete(job: &Job) -> bool {
+    let conditions = job.status.as_ref().and_then(|status| status.conditions.as_ref());
+    conditions.is_some_and(|all| all.iter().any(|found| found.type_ == "Complete" && found.status == "True"))
+}
+
+/// A growth is over when the storage system has the size that was asked for.
+fn resizing(db: &Database, status: &mut DatabaseStatus, now: Timestamp) {
+    let Some(target) = status.resizing_to.clone() else { return };
+    let size = status.storage_size.clone().unwrap_or_else(|| "0".into());
+    let condition = if quantity::is_less(&size, &target) {
+        is_true(STORAGE_RESIZING, "Growing", format!("the volume grows from {size} to {target}"))
+    } else {
+        status.resizing_to = None;
+        is_false(STORAGE_RESIZING, "Grown", format!("the volume has {size}"))
+    };
+    conditions::set(&mut status.conditions, condition, db, now);
+}

@@ -1,0 +1,91 @@
+//! How a volume grows while its server runs.
+//!
+//! A StatefulSet's claim template cannot be changed, so growth has steps, and any of them may be the operator's last:
+//!
+//! 1. the target is recorded in the status;
+//! 2. the claim asks for the target;
+//! 3. the StatefulSet is deleted without its Pods, and made anew with the new template, which takes them back.
+//!
+//! Each step looks at what is there, not at what was done before, so that a new operator goes on where one ended.
+
+use k8s_openapi::api::{apps::v1::StatefulSet, core::v1::PersistentVolumeClaim};
+use kube::{
+    Api, ResourceExt,
+    api::{DeleteParams, Preconditions, PropagationPolicy},
+};
+use serde_json::json;
+use windlass::{Context, Event};
+
+use super::{api::Database, build, controller::Error, quantity};
+
+/// The size in the claim template of the StatefulSet that is there.
+pub(super) fn template_size(set: &StatefulSet) -> Option<String> {
+    let claim = set.spec.volume_claim_templates.as_ref()?.first()?;
+    let requests = claim.spec.as_ref()?.resources.as_ref()?.requests.as_ref()?;
+    requests.get("storage").map(|size| size.0.clone())
+}
+
+fn requested(claim: &PersistentVolumeClaim) -> Option<String> {
+    let requests = claim.spec.as_ref()?.resources.as_ref()?.requests.as_ref()?;
+    requests.get("storage").map(|size| size.0.clone())
+}
+
+/// Whether the spec asks for more than the volume was made with, and nobody has recorded that yet.
+pub(super) fn must_record(db: &Database, claim: Option<&PersistentVolumeClaim>) -> bool {
+    let target = &db.spec.storage.size;
+    let recorded = db.status.as_ref().and_then(|status| status.resizing_to.as_ref());
+    let grows = claim.and_then(requested).is_some_and(|size| quantity::is_less(&size, target));
+    grows && recorded != Some(target)
+}
+
+/// Steps 2 and 3: whatever of them is left to do. The StatefulSet that goes is made anew with the other children.
+pub(super) async fn grow(
+    db: &Database,
+    ctx: &Context<Database>,
+    set: Option<&StatefulSet>,
+    claim: Option<&PersistentVolumeClaim>,
+) -> Result<(), Error> {
+    let target = &db.spec.storage.size;
+    if let Some(claim) = claim
+        && requested(claim).is_some_and(|size| quantity::is_less(&size, target))
+    {
+        let patch = json!({"spec": {"resources": {"requests": {"storage": target}}}});
+        ctx.patch(claim, &patch).await.map_err(Error::GrowVolume)?;
+        let note = format!("Volume {} grows to {target}", claim.name_any());
+        ctx.event(Event::normal("StorageResizing", note));
+    }
+    if let Some(set) = set
+        && template_size(set).is_some_and(|size| quantity::is_less(&size, target))
+    {
+        let namespace = db.namespace().unwrap_or_default();
+        let api = Api::<StatefulSet>::namespaced(ctx.client().clone(), &namespace);
+        let params = DeleteParams {
+            propagation_policy: Some(PropagationPolicy::Orphan),
+            preconditions: Some(Preconditions { uid: set.uid(), resource_version: None }),
+            ..DeleteParams::default()
+        };
+        match api.delete(&set.name_any(), &params).await {
+            Ok(_) => {}
+            Err(kube::Error::Api(status)) if status.is_not_found() => {}
+            Err(source) => return Err(Error::ReplaceStatefulSet(Box::new(source))),
+        }
+    }
+    Ok(())
+}
+
+/// The size that a StatefulSet's claim template is to have: that of the one that is there, which cannot be changed.
+pub(super) fn wanted_template(db: &Database, set: Option<&StatefulSet>) -> String {
+    set.and_then(template_size).unwrap_or_else(|| db.spec.storage.size.clone())
+}
+
+/// Whether the spec asks for less than there is.
+pub(super) fn shrinks(db: &Database, claim: Option<&PersistentVolumeClaim>) -> Option<String> {
+    let size = claim.and_then(requested)?;
+    quantity::is_less(&db.spec.storage.size, &size).then(|| {
+        format!(
+            "spec.storage.size is {} and the volume {} has {size}: volumes cannot shrink; set it back",
+            db.spec.storage.size,
+            build::data_claim(db)
+        )
+    })
+}

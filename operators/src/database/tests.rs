@@ -1,0 +1,223 @@
+//! Build, cron, sizes and status, without a cluster.
+
+use std::sync::Arc;
+
+use k8s_openapi::api::{apps::v1::StatefulSet, core::v1::PersistentVolumeClaim};
+use serde_json::{Value, json};
+use windlass::{
+    conditions::{self, DEGRADED, READY},
+    jiff::Timestamp,
+};
+
+use super::{
+    Database,
+    api::{Location, Method},
+    build,
+    cron::Schedule,
+    quantity, sample,
+    status::{self, BACKUP_HEALTHY, STORAGE_RESIZING, Seen},
+    storage,
+};
+
+fn db(spec: Value) -> Database {
+    let mut full = serde_json::to_value(sample().spec).unwrap();
+    full.as_object_mut().unwrap().extend(spec.as_object().unwrap().clone());
+    let mut db = Database::new("my-db", serde_json::from_value(full).unwrap());
+    db.metadata.namespace = Some("shop".into());
+    db.metadata.uid = Some("u-1".into());
+    db.metadata.generation = Some(1);
+    db
+}
+
+fn at(text: &str) -> Timestamp {
+    text.parse().unwrap()
+}
+
+fn next(schedule: &str, now: &str) -> String {
+    Schedule::parse(schedule).unwrap().next(at(now)).unwrap().to_string()
+}
+
+#[test]
+fn a_schedule_knows_when_it_is_due_next() {
+    let now = "2026-02-27T12:30:15Z";
+    assert_eq!(next("0 2 * * *", now), "2026-02-28T02:00:00Z");
+    assert_eq!(next("*/15 * * * *", now), "2026-02-27T12:45:00Z");
+    assert_eq!(next("30 12 * * *", now), "2026-02-27T12:30:00Z".replace("27", "28"));
+    assert_eq!(next("0 0 1 * *", now), "2026-03-01T00:00:00Z");
+    assert_eq!(next("0 0 29 2 *", now), "2028-02-29T00:00:00Z");
+    assert_eq!(next("0 0 * * 7", now), "2026-03-01T00:00:00Z", "7 is Sunday too");
+    assert_eq!(next("0 0 13 * 1", now), "2026-03-02T00:00:00Z", "a day or a weekday, as in cron");
+    assert_eq!(next("5,10 8-9 * 3 1-5", now), "2026-03-02T08:05:00Z");
+}
+
+#[test]
+fn a_wrong_schedule_is_refused_with_the_field() {
+    for (bad, why) in [
+        ("0 2 * *", "4 fields"),
+        ("60 2 * * *", "minute"),
+        ("0 24 * * *", "hour"),
+        ("0 2 0 * *", "day of the month"),
+        ("0 2 * 13 *", "month"),
+        ("0 2 * * 8", "day of the week"),
+        ("*/0 * * * *", "minute"),
+        ("9-5 * * * *", "minute"),
+    ] {
+        let error = Schedule::parse(bad).unwrap_err();
+        assert!(error.contains(why), "{bad}: {error}");
+    }
+    let problem = build::check(&db(json!({"backup": {"schedule": "every day at 2"}}))).unwrap_err();
+    assert!(problem.message.contains("spec.backup.schedule"), "{problem}");
+}
+
+#[test]
+fn sizes_are_compared_as_quantities() {
+    assert!(quantity::is_less("6G", "6Gi"), "decimal is not binary");
+    assert!(!quantity::is_less("1Gi", "1024Mi"));
+    assert!(quantity::is_less("1.5Gi", "1537Mi"));
+    assert_eq!(quantity::bytes("ten"), None);
+}
+
+#[test]
+fn the_statefulset_leaves_restarts_to_the_operator_and_runs_unprivileged() {
+    let set = build::stateful_set(&db(json!({})), "10Gi");
+    let spec = serde_json::to_value(&set.spec).unwrap();
+    assert_eq!(spec["updateStrategy"]["type"], "OnDelete");
+    let pod = &spec["template"]["spec"];
+    assert_eq!(pod["securityContext"]["runAsNonRoot"], true);
+    for container in [&pod["initContainers"][0], &pod["containers"][0]] {
+        assert_eq!(container["image"], "postgres:13");
+        assert_eq!(container["securityContext"]["readOnlyRootFilesystem"], true);
+        assert_eq!(container["securityContext"]["capabilities"]["drop"][0], "ALL");
+    }
+    assert_eq!(spec["volumeClaimTemplates"][0]["spec"]["resources"]["requests"]["storage"], "10Gi");
+}
+
+#[test]
+fn a_parameter_changes_the_template_and_cannot_break_out_of_its_line() {
+    let hash = |spec: Value| {
+        let set = build::stateful_set(&db(spec), "10Gi");
+        set.spec.template.metadata.unwrap().annotations.unwrap()["database.example.com/config-hash"].clone()
+    };
+    assert_ne!(hash(json!({})), hash(json!({"parameters": {"max_connections": "50"}})));
+    let config = build::config(&db(json!({"parameters": {"application_name": "it's"}})));
+    let text = config.data.unwrap()["postgresql.conf"].clone();
+    assert!(text.contains("application_name = 'it''s'\n"), "{text}");
+    assert!(text.ends_with("wal_level = 'replica'\n"), "the operator has the last word: {text}");
+}
+
+#[test]
+fn a_disabled_schedule_is_suspended_not_removed() {
+    let job = build::cron_job(&db(json!({"backup": {"enabled": false, "schedule": "0 2 * * *"}})));
+    assert_eq!(job.spec.suspend, Some(true));
+    let job = build::cron_job(&db(json!({})));
+    assert_eq!((job.spec.suspend, job.spec.concurrency_policy.as_deref()), (Some(false), Some("Forbid")));
+    assert_eq!(job.spec.schedule, "0 2 * * *");
+}
+
+#[test]
+fn a_restore_mounts_the_other_databases_backups_beside_its_own_data() {
+    let location = Location {
+        claim: "old-backups".into(),
+        directory: "on-demand/now".into(),
+        method: Method::Physical,
+        version: "13".into(),
+    };
+    let job = serde_json::to_value(build::restore_job(&db(json!({})), &location)).unwrap();
+    let pod = &job["spec"]["template"]["spec"];
+    let volumes = pod["volumes"].as_array().unwrap();
+    let claims: Vec<&str> =
+        volumes.iter().filter_map(|it| it["persistentVolumeClaim"]["claimName"].as_str()).collect();
+    assert_eq!(claims, ["old-backups", "data-my-db-0"]);
+    let env = pod["containers"][0]["env"].as_array().unwrap();
+    let from = env.iter().find(|it| it["name"] == "RESTORE_FROM").unwrap();
+    assert_eq!(from["value"], "/backups/on-demand/now");
+}
+
+#[test]
+fn the_version_of_the_data_decides_not_the_last_spec() {
+    let mut changed = db(json!({"version": "15"}));
+    assert!(build::check_version(&changed).is_ok(), "nothing has opened the data yet");
+    changed.status.get_or_insert_default().version = Some("13".into());
+    let problem = build::check_version(&changed).unwrap_err();
+    assert_eq!(problem.reason, "UpgradeBlocked");
+    changed.spec.version = "13".into();
+    assert!(build::check_version(&changed).is_ok(), "and back");
+    assert!(build::is_out_of_life(&changed));
+    let odd = build::check(&db(json!({"version": "9"}))).unwrap_err();
+    assert!(odd.message.contains("from 13 to 18"), "{odd}");
+}
+
+fn claim(requested: &str, capacity: &str) -> PersistentVolumeClaim {
+    serde_json::from_value(json!({
+        "metadata": {"name": "data-my-db-0"},
+        "spec": {"resources": {"requests": {"storage": requested}}},
+        "status": {"capacity": {"storage": capacity}},
+    }))
+    .unwrap()
+}
+
+#[test]
+fn growth_is_recorded_first_and_shrinking_refused() {
+    let grown = db(json!({"storage": {"size": "20Gi"}}));
+    assert!(storage::must_record(&grown, Some(&claim("10Gi", "10Gi"))));
+    assert!(!storage::must_record(&grown, Some(&claim("20480Mi", "10Gi"))), "asked for already");
+    assert!(!storage::must_record(&grown, None));
+    assert!(storage::shrinks(&grown, Some(&claim("30Gi", "30Gi"))).is_some());
+    assert_eq!(storage::shrinks(&grown, Some(&claim("20Gi", "20Gi"))), None);
+    let set: StatefulSet = build::stateful_set(&db(json!({})), "10Gi");
+    assert_eq!(storage::wanted_template(&grown, Some(&set)), "10Gi", "what is there cannot be changed");
+    assert_eq!(storage::wanted_template(&grown, None), "20Gi");
+}
+
+#[test]
+fn a_growth_is_over_when_the_storage_system_says_so() {
+    let mut grown = db(json!({"storage": {"size": "20Gi"}}));
+    grown.status.get_or_insert_default().resizing_to = Some("20Gi".into());
+    let mut seen = Seen { claim: Some(Arc::new(claim("20Gi", "10Gi"))), ..Seen::default() };
+    let now = at("2026-01-01T00:00:00Z");
+    let growing = status::observed(&grown, &seen, now);
+    assert!(conditions::holds(&growing.conditions, STORAGE_RESIZING));
+    assert_eq!(growing.resizing_to.as_deref(), Some("20Gi"));
+    seen.claim = Some(Arc::new(claim("20Gi", "20Gi")));
+    let done = status::observed(&grown, &seen, now);
+    assert!(!conditions::holds(&done.conditions, STORAGE_RESIZING));
+    assert_eq!((done.resizing_to, done.storage_size.as_deref()), (None, Some("20Gi")));
+}
+
+#[test]
+fn a_status_tells_when_the_next_backup_is_due() {
+    let now = at("2026-01-01T00:00:00Z");
+    let status = status::observed(&db(json!({})), &Seen::default(), now);
+    assert_eq!(status.next_backup.unwrap().0.to_string(), "2026-01-01T02:00:00Z");
+    assert!(!conditions::holds(&status.conditions, READY));
+    assert!(!conditions::holds(&status.conditions, DEGRADED));
+    assert_eq!(conditions::find(&status.conditions, BACKUP_HEALTHY).unwrap().status, "Unknown");
+    let off = db(json!({"backup": {"enabled": false, "schedule": "0 2 * * *"}}));
+    assert_eq!(status::observed(&off, &Seen::default(), now).next_backup, None);
+}
+
+#[test]
+fn the_last_failure_counts_until_a_backup_succeeds() {
+    let job = |name: &str, type_: &str, time: &str| {
+        Arc::new(
+            serde_json::from_value(json!({
+                "metadata": {"name": name},
+                "spec": {"template": {}},
+                "status": {"conditions": [{
+                    "type": type_, "status": "True", "message": "BackoffLimitExceeded", "lastTransitionTime": time,
+                }]},
+            }))
+            .unwrap(),
+        )
+    };
+    let now = at("2026-01-02T00:00:00Z");
+    let failed = Seen { jobs: vec![job("b", "Failed", "2026-01-01T02:00:00Z")], ..Seen::default() };
+    let mut db = db(json!({}));
+    let status = status::observed(&db, &failed, now);
+    let condition = conditions::find(&status.conditions, BACKUP_HEALTHY).unwrap();
+    assert_eq!((condition.status.as_str(), condition.reason.as_str()), ("False", "BackupFailed"));
+    db.status.get_or_insert_default().last_successful_backup =
+        Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(at("2026-01-01T03:00:00Z")));
+    let status = status::observed(&db, &failed, now);
+    assert!(conditions::holds(&status.conditions, BACKUP_HEALTHY));
+}

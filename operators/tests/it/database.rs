@@ -294,7 +294,7 @@ async fn a_spec_that_cannot_be_is_refused(bed: Bed) {
         let api = bed.dynamic("database");
         match api.patch("db", &PatchParams::default(), &Patch::Merge(&patch)).await {
             Err(kube::Error::Api(status)) => {
-                assert!(status.message.contains(why), "{patch}: {}", status.message)
+                assert!(status.message.contains(why), "{patch}: {}", status.message);
             }
             other => panic!("expected a refusal of {patch}, got {other:?}"),
         }

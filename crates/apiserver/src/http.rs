@@ -13,6 +13,7 @@ mod body;
 mod discovery;
 mod guard;
 mod identity;
+mod logs;
 mod openapi;
 mod path;
 mod query;

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use super::{
     Body, Call, Observed,
     accept::{Shape, negotiate},
-    answer,
+    answer, logs,
     path::Place,
     table,
 };
@@ -97,12 +97,16 @@ impl Call<'_> {
         self.registry.environment().now()
     }
 
-    /// What the containers of a Pod have said. Nothing runs behind this server alone, so nothing was said;
-    /// the node that simulates a Pod writes its lines into an annotation.
+    /// What the containers of a Pod have said: no process runs, so their states speak.
     async fn logs(&self, resource: &Resource, namespace: &str, name: &str) -> Result<Response<Body>> {
         let pod = self.registry.get_value(resource, namespace, name).await?;
-        let lines = pod.pointer("/metadata/annotations/windlass.dev~1log").and_then(Value::as_str);
-        Ok(answer::text(lines.unwrap_or_default()))
+        let options = logs::Options {
+            container: self.query.get("container"),
+            previous: self.query.flag("previous"),
+            timestamps: self.query.flag("timestamps"),
+            tail: self.query.number("tailLines")?.and_then(|lines| usize::try_from(lines).ok()),
+        };
+        Ok(answer::text(&logs::text(&pod, &options)?))
     }
 }
 

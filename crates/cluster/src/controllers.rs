@@ -8,10 +8,10 @@ use tokio_util::sync::CancellationToken;
 use windlass::{Clock, Operator, RunError, kube::Client};
 
 use crate::{
-    cron_job, daemon_set, deployment, disruption, endpoint_slice, garbage, job,
+    autoscaler, cron_job, daemon_set, deployment, disruption, endpoint_slice, garbage, job,
     namespace::{self, defaults},
     node::{self, Nodes, Timing},
-    replica_set, scheduler, stateful_set, volume,
+    pod_gc, quota, replica_set, replication_controller, scheduler, stateful_set, taint_eviction, volume,
 };
 
 /// The built-in controllers: all of them unless some are left out.
@@ -21,7 +21,7 @@ pub struct Controllers {
     pub workloads: bool,
     /// The garbage collector.
     pub garbage: bool,
-    /// The deletion of namespaces with all that is in them, and their ServiceAccounts.
+    /// The deletion of namespaces with all that is in them, their ServiceAccounts and their quotas.
     pub namespaces: bool,
     /// The EndpointSlices of Services.
     pub endpoints: bool,
@@ -100,6 +100,7 @@ impl Controllers {
         if self.workloads {
             operator = operator
                 .controller(replica_set::controller())
+                .controller(replication_controller::controller())
                 .controller(deployment::controller())
                 .controller(stateful_set::controller())
                 .controller(daemon_set::controller())
@@ -107,9 +108,11 @@ impl Controllers {
                 .controller(job::controller())
                 .controller(job::orphan::controller())
                 .controller(job::ttl::controller())
-                .controller(disruption::controller());
+                .controller(disruption::controller())
+                .controller(autoscaler::controller());
         }
         if self.namespaces {
+            operator = operator.controller(quota::controller());
             operator = operator.controller(namespace::controller()).controller(defaults::accounts());
         }
         if let Some(authority) = &self.root_ca {
@@ -126,7 +129,11 @@ impl Controllers {
             operator = operator.controller(scheduler::controller());
         }
         if self.nodes > 0 {
-            operator = operator.controller(node::kubelet::controller(self.timing));
+            operator = operator
+                .controller(node::kubelet::controller(self.timing))
+                .controller(node::health::controller(self.timing))
+                .controller(taint_eviction::controller())
+                .controller(pod_gc::controller());
         }
         operator
     }

@@ -94,7 +94,8 @@ async fn reconcile(set: Arc<DaemonSet>, ctx: &Context<DaemonSet>) -> windlass::R
     let all = claim.pods(&set.metadata, ctx).await?;
     let revisions = history::list(&set.metadata, &spec.selector, ctx).await?;
     let mut collisions = set.status.as_ref().and_then(|status| status.collision_count).unwrap_or(0);
-    let update = history::current(&set.metadata, &spec.template, &revisions, &mut collisions, ctx).await?;
+    let known = history::Revisions { all: &revisions, label: history::HASH };
+    let update = history::current(&set.metadata, &spec.template, &known, &mut collisions, ctx).await?;
     let hash = update.metadata.labels.as_ref().and_then(|labels| labels.get(history::HASH).cloned());
     let hash = hash.unwrap_or_default();
     let nodes = ctx.list::<Node>(None)?;

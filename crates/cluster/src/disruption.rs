@@ -27,13 +27,13 @@ use crate::{amount, pods, selector};
 const CONDITION: &str = "DisruptionAllowed";
 
 /// So long a Pod whose eviction was allowed may take until it is being deleted.
-const DELETION_TIMEOUT: Duration = Duration::from_secs(120);
+const DELETION_TIMEOUT: Duration = Duration::from_mins(2);
 
 /// The controller, ready for an operator.
 pub(crate) fn controller() -> Controller<Budgets> {
     Controller::new(Budgets)
         .name("disruption-controller")
-        .watches::<Pod, _>(|pod, cache| budgets_of(pod, cache))
+        .watches::<Pod, _>(budgets_of)
         .reads::<Deployment>()
         .reads::<ReplicaSet>()
         .reads::<StatefulSet>()

@@ -1,4 +1,4 @@
-//! EndpointSlices: the addresses behind each Service.
+//! EndpointSlices and Endpoints: the addresses behind each Service.
 //!
 //! Enters: a Service with a selector and the Pods that it selects. Leaves: its slices, written only where they
 //! differ. Which endpoints there are and how they are cut into slices is decided in [`build`], without a request.
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use windlass::{
     Action, Context, Controller, ObjectKey, Reader, Reconciler,
     k8s_openapi::api::{
-        core::v1::{Pod, Service},
+        core::v1::{Endpoints, Pod, Service},
         discovery::v1::EndpointSlice,
     },
 };
@@ -16,6 +16,7 @@ use windlass::{
 use crate::{pods, selector};
 
 mod build;
+mod endpoints;
 
 /// Pods and Services by namespace and one label: a Service is found by the labels of a Pod, and the other way
 /// round, without looking at all of them.
@@ -27,12 +28,17 @@ pub(crate) fn controller() -> Controller<Slices> {
         .name("endpointslice-controller")
         .owns::<EndpointSlice>()
         .watches::<Pod, _>(services)
+        .watches::<Endpoints, _>(|endpoints, _| {
+            let own = endpoints::is_own(endpoints);
+            own.then(|| ObjectKey::of(endpoints)).into_iter().collect()
+        })
         .index::<Pod>(BY_LABEL, |pod| {
             let labels = pod.metadata.labels.iter().flatten();
             labels.map(|(key, value)| place(pod.metadata.namespace.as_deref(), key, value)).collect()
         })
         .index::<Service>(BY_LABEL, |service| first_label(service).into_iter().collect())
         .concurrency(4)
+        .permits([windlass::rbac::rule("", ["endpoints"], ["create", "patch", "delete"])])
 }
 
 fn place(namespace: Option<&str>, key: &str, value: &str) -> String {
@@ -78,7 +84,41 @@ impl Reconciler for Slices {
         selected.retain(|pod| selector::contains(wanted, pod.metadata.labels.as_ref()));
         let existing = ctx.owned::<EndpointSlice>()?;
         let plan = build::plan(&service, &selected, &existing);
-        crate::retry_conflicts(carry_out(plan, ctx).await.map(|()| Action::await_change()))
+        let whole = (!external).then(|| endpoints::build(&service, &selected));
+        let done = async {
+            carry_out(plan, ctx).await?;
+            match whole {
+                Some(whole) => mirror(whole, ctx).await,
+                None => Ok(()),
+            }
+        };
+        crate::retry_conflicts(done.await.map(|()| Action::await_change()))
+    }
+
+    async fn deleted(&self, key: &ObjectKey, ctx: &Context<Service>) -> windlass::Result<()> {
+        // Nothing owns the Endpoints of a Service: they have its name, and go with it.
+        match ctx.get::<Endpoints>(key.namespace(), key.name())? {
+            Some(endpoints) if endpoints::is_own(&endpoints) => ctx.delete(&*endpoints).await,
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Writes the Endpoints of a Service, if they are others than they were.
+async fn mirror(wanted: Endpoints, ctx: &Context<Service>) -> windlass::Result<()> {
+    match ctx.get::<Endpoints>(ctx.key().namespace(), ctx.key().name())? {
+        Some(current) => {
+            let change = |endpoints: &mut Endpoints| {
+                endpoints.subsets = wanted.subsets;
+                endpoints.metadata.labels = wanted.metadata.labels;
+            };
+            ctx.modify(&*current, change).await.map(drop)
+        }
+        None => match ctx.create(wanted).await {
+            // The namespace went in between.
+            Err(error) if error.status().is_some_and(|status| matches!(status.code, 403 | 404)) => Ok(()),
+            created => created.map(drop),
+        },
     }
 }
 

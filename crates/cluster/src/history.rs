@@ -2,7 +2,7 @@
 //!
 //! What a revision holds and what it is called are pure; finding, creating and forgetting them makes requests.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
 use windlass::{
     Context, Object,
@@ -19,8 +19,10 @@ use windlass::{
 
 use crate::{pods, selector};
 
-/// The label with the hash of a revision.
+/// The label of a Pod with the revision that it was made from.
 pub(crate) const HASH: &str = "controller-revision-hash";
+/// The label of a StatefulSet's revision with its hash; those of DaemonSets have [`HASH`].
+pub(crate) const REVISION_HASH: &str = "controller.kubernetes.io/hash";
 
 /// Kubernetes' alphabet for generated names: no vowels and no look-alikes.
 const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
@@ -97,15 +99,23 @@ pub(crate) async fn list<R: Object>(
     Ok(all)
 }
 
+/// What a workload has had so far, and the label with which its revisions tell their hash.
+#[derive(Clone, Copy)]
+pub(crate) struct Revisions<'a> {
+    pub(crate) all: &'a [Arc<ControllerRevision>],
+    pub(crate) label: &'static str,
+}
+
 /// The revision of a template: the newest one, an older one brought to the front, or a new one. `collisions` grows
 /// when a name is taken by another template.
 pub(crate) async fn current<R: Object>(
     owner: &ObjectMeta,
     template: &PodTemplateSpec,
-    revisions: &[Arc<ControllerRevision>],
+    revisions: &Revisions<'_>,
     collisions: &mut i32,
     ctx: &Context<R>,
 ) -> windlass::Result<Arc<ControllerRevision>> {
+    let Revisions { all: revisions, label } = *revisions;
     let wanted = data(template);
     let next = revisions.last().and_then(|last| last.revision).unwrap_or(0) + 1;
     let equal = |revision: &&Arc<ControllerRevision>| {
@@ -117,7 +127,10 @@ pub(crate) async fn current<R: Object>(
         None => {}
     }
     loop {
-        let new = build(owner, template, &wanted, next, *collisions);
+        let mut new = build(owner, template, &wanted, next);
+        let hash = hash(&wanted, *collisions);
+        new.metadata.name = Some(format!("{}-{hash}", prefix(owner)));
+        new.metadata.labels.get_or_insert_default().insert(label.to_owned(), hash);
         let name = new.metadata.name.clone().unwrap_or_default();
         match ctx.create_child(new).await {
             Err(error) if error.is_already_exists() => {
@@ -132,22 +145,14 @@ pub(crate) async fn current<R: Object>(
     }
 }
 
-fn build(
-    owner: &ObjectMeta,
-    template: &PodTemplateSpec,
-    data: &Value,
-    revision: i64,
-    collisions: i32,
-) -> ControllerRevision {
-    let hash = hash(data, collisions);
-    let prefix: String = owner.name.as_deref().unwrap_or_default().chars().take(LONGEST_NAME).collect();
-    let mut labels: BTreeMap<String, String> =
-        template.metadata.as_ref().and_then(|meta| meta.labels.clone()).unwrap_or_default();
-    labels.insert(HASH.into(), hash.clone());
+fn prefix(owner: &ObjectMeta) -> String {
+    owner.name.as_deref().unwrap_or_default().chars().take(LONGEST_NAME).collect()
+}
+
+fn build(owner: &ObjectMeta, template: &PodTemplateSpec, data: &Value, revision: i64) -> ControllerRevision {
     ControllerRevision {
         metadata: ObjectMeta {
-            name: Some(format!("{prefix}-{hash}")),
-            labels: Some(labels),
+            labels: template.metadata.as_ref().and_then(|meta| meta.labels.clone()),
             annotations: owner.annotations.clone(),
             ..ObjectMeta::default()
         },

@@ -5,6 +5,7 @@
 //! kube-apiserver that has no controller manager (see [`controllers`]).
 
 mod amount;
+mod autoscaler;
 mod builder;
 mod claim;
 mod cluster;
@@ -20,13 +21,17 @@ mod job;
 mod namespace;
 mod node;
 mod pod_control;
+mod pod_gc;
 mod pods;
 mod quantity;
+mod quota;
 mod replica_set;
+mod replication_controller;
 mod resources;
 mod scheduler;
 mod selector;
 mod stateful_set;
+mod taint_eviction;
 mod volume;
 
 use std::time::Duration;

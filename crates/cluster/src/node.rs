@@ -30,6 +30,7 @@ mod addresses;
 mod behaviour;
 mod conditions;
 mod containers;
+pub(crate) mod health;
 pub(crate) mod kubelet;
 mod lifecycle;
 
@@ -51,6 +52,8 @@ pub struct Timing {
     pub run: Duration,
     /// From being asked to stop to being gone.
     pub stop: Duration,
+    /// From a node's going down to its being noticed.
+    pub unreachable: Duration,
 }
 
 /// The nodes of a cluster.
@@ -73,6 +76,10 @@ pub(crate) async fn run(nodes: Nodes, client: Client, clock: impl Clock) {
     let Some(period) = nodes.heartbeat else { return std::future::pending().await };
     loop {
         for index in 0..nodes.count {
+            let node = Api::<Node>::all(client.clone()).get_opt(&name(index)).await;
+            if node.is_ok_and(|node| node.is_some_and(|node| health::is_down(&node))) {
+                continue;
+            }
             if let Err(error) = beat(&client, &name(index), clock.now()).await {
                 tracing::warn!(%error, node = name(index), "failed to renew a node's lease");
             }

@@ -23,6 +23,45 @@ pub(crate) fn is_empty(selector: &LabelSelector) -> bool {
         && selector.match_expressions.as_ref().is_none_or(Vec::is_empty)
 }
 
+/// Whether labels match a selector that is text: `app=web,tier in (a,b),!old`. Text that is no selector matches nothing.
+pub(crate) fn matches_text(text: &str, labels: Option<&Labels>) -> bool {
+    let mut depth = 0;
+    let parts = text.split(|letter| {
+        match letter {
+            '(' => depth += 1,
+            ')' => depth -= 1,
+            _ => {}
+        }
+        letter == ',' && depth == 0
+    });
+    parts
+        .into_iter()
+        .all(|part| requirement(part.trim()).is_some_and(|requirement| holds(&requirement, labels)))
+}
+
+fn requirement(text: &str) -> Option<LabelSelectorRequirement> {
+    let new = |key: &str, operator: &str, values: Vec<String>| {
+        let key = key.trim().to_owned();
+        let valid = !key.is_empty() && !key.contains(char::is_whitespace);
+        valid.then(|| LabelSelectorRequirement { key, operator: operator.to_owned(), values: Some(values) })
+    };
+    if let Some((key, values)) = text.strip_suffix(')').and_then(|text| text.split_once('(')) {
+        let values = values.split(',').map(|value| value.trim().to_owned()).collect();
+        return match key.trim().rsplit_once(char::is_whitespace)? {
+            (key, "in") => new(key, "In", values),
+            (key, "notin") => new(key, "NotIn", values),
+            _ => None,
+        };
+    }
+    let value = |value: &str| vec![value.trim_start_matches('=').trim().to_owned()];
+    match (text.split_once("!="), text.split_once('='), text.strip_prefix('!')) {
+        (Some((key, not)), _, _) => new(key, "NotIn", value(not)),
+        (_, Some((key, is)), _) => new(key, "In", value(is)),
+        (_, _, Some(key)) => new(key, "DoesNotExist", Vec::new()),
+        _ => new(text, "Exists", Vec::new()),
+    }
+}
+
 fn label<'a>(labels: Option<&'a Labels>, key: &str) -> Option<&'a String> {
     labels.and_then(|labels| labels.get(key))
 }
@@ -73,6 +112,21 @@ mod tests {
         for (selector, with_label, without) in cases {
             assert_eq!(matches(&selector, Some(&present)), with_label, "{selector:?}");
             assert_eq!(matches(&selector, None), without, "{selector:?}");
+        }
+    }
+
+    #[test]
+    fn selectors_are_understood_as_text() {
+        let present = labels(&[("app", "web"), ("tier", "b")]);
+        for (text, expected) in [
+            ("app=web", true),
+            ("app==web,tier in (a, b)", true),
+            ("app=web,tier notin (a,b)", false),
+            ("app!=db,tier,!old", true),
+            ("app=db", false),
+            ("tier unlike (a)", false),
+        ] {
+            assert_eq!(matches_text(text, Some(&present)), expected, "{text}");
         }
     }
 

@@ -96,9 +96,10 @@ async fn reconcile(
     };
     let pods = claim.pods(&set.metadata, ctx).await?;
     let mut collisions = set.status.as_ref().and_then(|status| status.collision_count).unwrap_or(0);
-    let update = history::current(&set.metadata, &spec.template, &revisions, &mut collisions, ctx).await?;
-    let known = set.status.as_ref().and_then(|status| status.current_revision.as_deref());
-    let current = revisions.iter().find(|revision| revision.metadata.name.as_deref() == known);
+    let known = history::Revisions { all: &revisions, label: history::REVISION_HASH };
+    let update = history::current(&set.metadata, &spec.template, &known, &mut collisions, ctx).await?;
+    let status_revision = set.status.as_ref().and_then(|status| status.current_revision.as_deref());
+    let current = revisions.iter().find(|revision| revision.metadata.name.as_deref() == status_revision);
     let current = current.cloned().unwrap_or_else(|| update.clone());
     let run = Run { ctx, set: set.clone(), spec, current, update, collisions };
     let (observed, managed) = run.manage(&pods).await;

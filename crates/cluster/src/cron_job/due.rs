@@ -149,7 +149,7 @@ mod tests {
         let hourly = plan("0 * * * *");
         let new = job("2026-01-01T00:30:00Z", None, None);
         let wait = hourly.wait(&new, "2026-01-01T00:59:00Z".parse().unwrap()).unwrap();
-        assert_eq!(wait, Duration::from_secs(60) + AFTERWARDS);
+        assert_eq!(wait, Duration::from_mins(1) + AFTERWARDS);
     }
 
     #[test]

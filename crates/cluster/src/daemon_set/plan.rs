@@ -154,7 +154,7 @@ fn update(scene: &Scene<'_>, by_node: &BTreeMap<&str, Vec<Arc<Pod>>>, plan: &mut
         match (new, old) {
             (Some(new), None) => down += i32::from(!scene.is_available(new)),
             (None, Some(old)) if scene.is_available(old) => {
-                candidates.push(((*node).to_owned(), (*old).clone()))
+                candidates.push(((*node).to_owned(), (*old).clone()));
             }
             // One that does not serve anyway is replaced at once.
             (None, Some(old)) if surge == 0 => {

@@ -15,7 +15,7 @@ use crate::pods;
 const SERVICE_NAME: &str = "kubernetes.io/service-name";
 const MANAGED_BY: (&str, &str) =
     ("endpointslice.kubernetes.io/managed-by", "endpointslice-controller.k8s.io");
-const HEADLESS: &str = "service.kubernetes.io/headless";
+pub(super) const HEADLESS: &str = "service.kubernetes.io/headless";
 
 /// The most endpoints of one slice.
 const LARGEST: usize = 100;
@@ -29,7 +29,7 @@ pub(super) struct Plan {
 }
 
 /// Ports as they compare and sort: name, protocol, number, application protocol.
-type Ports = Vec<(String, String, Option<i32>, Option<String>)>;
+pub(super) type Ports = Vec<(String, String, Option<i32>, Option<String>)>;
 
 /// The least that has to be done to the slices of a Service.
 pub(super) fn plan(service: &Service, pods: &[Arc<Pod>], existing: &[Arc<EndpointSlice>]) -> Plan {
@@ -66,7 +66,7 @@ fn chunks(mut endpoints: Vec<Endpoint>) -> Vec<Vec<Endpoint>> {
 }
 
 /// The endpoints by the ports that they have: a named port can have another number in each Pod.
-fn endpoints(service: &Service, pods: &[Arc<Pod>]) -> BTreeMap<Ports, Vec<Endpoint>> {
+pub(super) fn endpoints(service: &Service, pods: &[Arc<Pod>]) -> BTreeMap<Ports, Vec<Endpoint>> {
     let spec = service.spec.clone().unwrap_or_default();
     let all = spec.publish_not_ready_addresses == Some(true);
     let mut groups: BTreeMap<Ports, Vec<Endpoint>> = BTreeMap::new();

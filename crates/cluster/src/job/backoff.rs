@@ -10,7 +10,7 @@ use windlass::{jiff::Timestamp, k8s_openapi::api::core::v1::Pod};
 use crate::pods;
 
 const FIRST: Duration = Duration::from_secs(10);
-const LONGEST: Duration = Duration::from_secs(600);
+const LONGEST: Duration = Duration::from_mins(10);
 
 /// The time left until a failed Pod may be replaced; zero if it may be now.
 pub(super) fn left(pods: &[Arc<Pod>], is_failed: impl Fn(&Pod) -> bool, now: Timestamp) -> Duration {

@@ -94,7 +94,9 @@ impl Run<'_> {
             self.next = None;
         }
         self.ctx.patch_status(&*self.job, &self.status).await?;
-        end.iter().for_each(|end| self.report(end));
+        if let Some(end) = &end {
+            self.report(end);
+        }
         Ok(())
     }
 

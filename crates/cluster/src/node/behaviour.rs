@@ -4,6 +4,9 @@ use std::{collections::BTreeMap, time::Duration};
 
 use windlass::k8s_openapi::api::core::v1::Pod;
 
+use super::Timing;
+use crate::pods;
+
 /// What goes wrong, or ends, in a Pod: one of the values below.
 pub(super) const SIMULATE: &str = "windlass.dev/simulate";
 /// The exit code of the containers, where they end.
@@ -11,9 +14,23 @@ pub(super) const EXIT_CODE: &str = "windlass.dev/exit-code";
 /// After how many seconds the containers end, where they do.
 pub(super) const EXIT_AFTER: &str = "windlass.dev/exit-after-seconds";
 
+/// After how many seconds the containers start, in place of the node's own time.
+pub(super) const START_AFTER: &str = "windlass.dev/start-after-seconds";
+/// After how many seconds running containers are ready, in place of the node's own time.
+pub(super) const READY_AFTER: &str = "windlass.dev/ready-after-seconds";
+
 /// The values of [`SIMULATE`].
-pub(super) const VALUES: [&str; 7] =
-    ["run", "complete", "fail", "crash-loop", "oom-kill", "never-ready", "image-pull-error"];
+pub(super) const VALUES: [&str; 8] =
+    ["run", "complete", "fail", "crash-loop", "oom-kill", "never-ready", "image-pull-error", "evict"];
+
+/// The times of a Pod: the node's, unless its annotations say others.
+pub(super) fn timing(pod: &Pod, node: Timing) -> Timing {
+    let seconds = |key: &str, default: Duration| {
+        let given = pods::annotation(pod, key).and_then(|text| text.parse().ok());
+        given.map_or(default, Duration::from_secs)
+    };
+    Timing { start: seconds(START_AFTER, node.start), ready: seconds(READY_AFTER, node.ready), ..node }
+}
 
 /// What the containers of a Pod do.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,6 +41,8 @@ pub(super) enum Behaviour {
     NeverReady,
     /// Their image cannot be pulled.
     PullFails,
+    /// The node throws the Pod out, after this time.
+    Evicted(Duration),
     /// They end.
     Exit(Exit),
 }
@@ -43,7 +62,10 @@ pub(super) fn of(pod: &Pod, run: Duration) -> (Behaviour, Option<String>) {
     let nothing = BTreeMap::new();
     let annotations = pod.metadata.annotations.as_ref().unwrap_or(&nothing);
     let wanted = annotations.get(SIMULATE).map(String::as_str);
-    let mut complaint = None;
+    let mut complaint = [START_AFTER, READY_AFTER].iter().find_map(|key| {
+        let text = annotations.get(*key).filter(|text| text.parse::<u64>().is_err())?;
+        Some(format!("annotation {key} is {text:?}: write a whole number of seconds"))
+    });
     let mut number = |key: &str| -> Option<u32> {
         let text = annotations.get(key)?;
         let number = text.parse().ok();
@@ -66,6 +88,7 @@ pub(super) fn of(pod: &Pod, run: Duration) -> (Behaviour, Option<String>) {
         Some("oom-kill") => exit(137, Some("OOMKilled")),
         Some("never-ready") => Behaviour::NeverReady,
         Some("image-pull-error") => Behaviour::PullFails,
+        Some("evict") => Behaviour::Evicted(after),
         // What is not to be started again is expected to end.
         None if ends(pod) || code.is_some() => exit(0, None),
         None => Behaviour::Run,

@@ -18,7 +18,7 @@ use windlass::{
 use super::{
     SIMULATED, Timing,
     addresses::Addresses,
-    behaviour,
+    behaviour, health,
     lifecycle::{self, Scene},
 };
 use crate::pods;
@@ -71,9 +71,10 @@ pub(crate) fn controller(timing: Timing) -> Controller<Kubelet> {
         .name("kubelet")
         .filter(Predicate::new(|_: &Pod, new: &Pod| pods::node(new).is_some()))
         .watches_with(
-            // A node's address matters, its heartbeat does not.
-            Watch::<Node>::new()
-                .filter(Predicate::new(|old: &Node, new: &Node| address(old) != address(new))),
+            // A node's address and whether it is up matter, its heartbeat does not.
+            Watch::<Node>::new().filter(Predicate::new(|old: &Node, new: &Node| {
+                address(old) != address(new) || health::is_down(old) != health::is_down(new)
+            })),
             |node: &Node, cache| {
                 let name = node.metadata.name.as_deref().unwrap_or_default();
                 let pods = cache.indexed::<Pod>(ON_NODE, name).unwrap_or_default();
@@ -98,9 +99,10 @@ impl Reconciler for Kubelet {
 
     async fn reconcile(&self, pod: Arc<Pod>, ctx: &Context<Pod>) -> Result<Action, Error> {
         let Some(node) = pods::node(&pod) else { return Ok(Action::await_change()) };
-        let Some(host) = ctx.get::<Node>(None, node)?.and_then(|node| address(&node)) else {
+        let Some(host) = ctx.get::<Node>(None, node)?.filter(|node| !health::is_down(node)) else {
             return Ok(Action::await_change());
         };
+        let Some(host) = address(&host) else { return Ok(Action::await_change()) };
         let own_network = pod.spec.as_ref().is_none_or(|spec| spec.host_network != Some(true));
         let address = if own_network { self.address(ctx)? } else { host.clone() };
         let (behaviour, complaint) = behaviour::of(&pod, self.timing.run);
@@ -114,7 +116,7 @@ impl Reconciler for Kubelet {
             let scene = Scene {
                 pod: &pod,
                 behaviour: &behaviour,
-                timing: self.timing,
+                timing: behaviour::timing(&pod, self.timing),
                 host_ip: &host,
                 pod_ip: &address,
                 now: ctx.now(),

@@ -13,7 +13,7 @@ use windlass::{
     Event,
     jiff::Timestamp,
     k8s_openapi::{
-        api::core::v1::{Container, ContainerStatus, HostIP, Pod, PodIP, PodSpec, PodStatus},
+        api::core::v1::{Container, ContainerStatus, HostIP, Pod, PodCondition, PodIP, PodSpec, PodStatus},
         apimachinery::pkg::apis::meta::v1::Time,
     },
 };
@@ -138,6 +138,11 @@ fn advance(scene: &Scene<'_>, age: Duration) -> Step {
         return Step::nothing(scene, Some(left));
     }
     let old = scene.pod.status.clone().unwrap_or_default();
+    if let Behaviour::Evicted(after) = scene.behaviour
+        && left(scene.timing.start + *after, age).is_none()
+    {
+        return evict(scene, old);
+    }
     let mut moves = Moves { events: Vec::new(), next: None };
     let statuses: Vec<ContainerStatus> =
         old.container_statuses.iter().flatten().map(|one| moves.container(scene, one, age)).collect();
@@ -151,6 +156,30 @@ fn advance(scene: &Scene<'_>, age: Duration) -> Step {
     status.phase = Some(phase(scene, &statuses).into());
     status.container_statuses = Some(statuses);
     Step { status: scene.finish(status, true), events: moves.events, next: moves.next, gone: false }
+}
+
+/// The node is short of something and throws the Pod out.
+fn evict(scene: &Scene<'_>, old: PodStatus) -> Step {
+    let message = "The node was low on resource: memory. Simulated by annotation windlass.dev/simulate.";
+    let killed = Exit { code: 137, reason: "Error", after: Duration::ZERO };
+    let end =
+        |all: &[ContainerStatus]| all.iter().map(|one| containers::end(one, &killed, scene.now)).collect();
+    let mut status = old;
+    status.phase = Some("Failed".into());
+    status.reason = Some("Evicted".into());
+    status.message = Some(message.into());
+    status.container_statuses = status.container_statuses.as_deref().map(end);
+    status.conditions.get_or_insert_default().push(PodCondition {
+        type_: "DisruptionTarget".into(),
+        status: "True".into(),
+        reason: Some("TerminationByKubelet".into()),
+        message: Some(message.into()),
+        last_transition_time: Some(Time(scene.now)),
+        observed_generation: scene.pod.metadata.generation,
+        ..PodCondition::default()
+    });
+    let events = vec![Event::warning("Evicted", message).action("Evicting")];
+    Step { status: scene.finish(status, true), events, next: None, gone: false }
 }
 
 /// Init containers end well before the others start; sidecars go on.
@@ -242,6 +271,11 @@ impl Moves {
                 Some(left) => self.wait(left),
                 None => return containers::end(status, exit, scene.now),
             }
+        }
+        if let Behaviour::Evicted(after) = scene.behaviour
+            && let Some(left) = left(*after, age)
+        {
+            self.wait(left);
         }
         if status.ready || *scene.behaviour == Behaviour::NeverReady {
             return status.clone();

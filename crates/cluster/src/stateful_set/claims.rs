@@ -110,6 +110,7 @@ impl Run<'_> {
             wanted.extend(by_set.then(|| set.clone()));
             wanted.extend(by_pod.then(|| of_pod.clone()));
             if let Some(owners) = owners(&claim, &[&set, &of_pod], wanted) {
+                let owners = Some(owners).filter(|owners| !owners.is_empty());
                 self.ctx.modify(&*claim, |claim| claim.metadata.owner_references = owners).await?;
             }
         }
@@ -123,7 +124,7 @@ fn owners(
     claim: &PersistentVolumeClaim,
     own: &[&OwnerReference; 2],
     wanted: Vec<OwnerReference>,
-) -> Option<Option<Vec<OwnerReference>>> {
+) -> Option<Vec<OwnerReference>> {
     let current = claim.metadata.owner_references.clone().unwrap_or_default();
     let is_own = |reference: &OwnerReference| own.iter().any(|own| own.uid == reference.uid);
     let stale = |reference: &OwnerReference| {
@@ -136,7 +137,7 @@ fn owners(
     }
     let others = current.iter().filter(|reference| !is_own(reference)).cloned();
     let new: Vec<OwnerReference> = others.chain(wanted).collect();
-    (new != current).then(|| Some(new).filter(|new| !new.is_empty()))
+    (new != current).then_some(new)
 }
 
 #[cfg(test)]
@@ -168,10 +169,10 @@ mod tests {
         let (set, pod) = (reference("StatefulSet", "s"), reference("Pod", "p"));
         let mut claim = PersistentVolumeClaim::default();
         assert_eq!(owners(&claim, &[&set, &pod], Vec::new()), None);
-        assert_eq!(owners(&claim, &[&set, &pod], vec![set.clone()]), Some(Some(vec![set.clone()])));
+        assert_eq!(owners(&claim, &[&set, &pod], vec![set.clone()]), Some(vec![set.clone()]));
         claim.metadata.owner_references = Some(vec![set.clone()]);
-        assert_eq!(owners(&claim, &[&set, &pod], vec![pod.clone()]), Some(Some(vec![pod.clone()])));
-        assert_eq!(owners(&claim, &[&set, &pod], Vec::new()), Some(None));
+        assert_eq!(owners(&claim, &[&set, &pod], vec![pod.clone()]), Some(vec![pod.clone()]));
+        assert_eq!(owners(&claim, &[&set, &pod], Vec::new()), Some(Vec::new()));
         claim.metadata.owner_references = Some(vec![reference("Pod", "earlier")]);
         assert_eq!(owners(&claim, &[&set, &pod], vec![set.clone()]), None);
     }

@@ -88,7 +88,7 @@ async fn a_time_zone_moves_the_hour() {
         other
     })
     .await;
-    tokio::time::sleep(Duration::from_secs(25 * 3600)).await;
+    tokio::time::sleep(Duration::from_hours(25)).await;
     let tick = wait(api::<CronJob>(&client), "tick", "run", |cron| {
         cron.and_then(|cron| cron.status.as_ref()?.last_schedule_time.as_ref()).is_some()
     })
@@ -122,7 +122,7 @@ async fn a_suspended_cron_job_starts_nothing_and_catches_up_within_its_deadline(
     let (_cluster, client) = started("2026-01-01T10:00:30Z").await;
     let spec = json!({"suspend": true, "startingDeadlineSeconds": 60});
     create(&client, &cron("0 * * * *", spec, json!({}))).await;
-    tokio::time::sleep(Duration::from_secs(2 * 3600)).await;
+    tokio::time::sleep(Duration::from_hours(2)).await;
     assert!(jobs(&client).await.is_empty());
     // 12:00:30 is within the deadline of 12:00.
     merge::<CronJob>(&client, "tick", json!({"spec": {"suspend": false}})).await;

@@ -1,13 +1,23 @@
 //! The cluster as its users see it: through a `kube::Client`.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::large_futures,
+    reason = "a test fails where it cannot go on, and runs once"
+)]
+
+mod autoscalers;
 mod budgets;
 mod cron_jobs;
 mod daemon_sets;
 mod deletion;
 mod jobs;
 mod lifecycle;
+mod nodes;
+mod quotas;
 mod services;
 mod stateful_sets;
 mod support;
+mod transitions;
 mod volumes;
 mod workloads;

@@ -2,12 +2,19 @@
 
 use serde_json::json;
 use windlass::{
-    k8s_openapi::api::{apps::v1::Deployment, core::v1::Service, discovery::v1::EndpointSlice},
-    kube::{Client, api::ListParams},
+    k8s_openapi::api::{
+        apps::v1::Deployment,
+        core::v1::{Endpoints, Service},
+        discovery::v1::EndpointSlice,
+    },
+    kube::{
+        Client,
+        api::{DeleteParams, ListParams},
+    },
 };
 use windlass_cluster::Cluster;
 
-use crate::support::{api, create, decode, deployment, merge, wait_complete};
+use crate::support::{api, create, decode, deployment, merge, wait, wait_complete};
 
 async fn ready_addresses(client: &Client, service: &str) -> Vec<String> {
     let params = ListParams::default().labels(&format!("kubernetes.io/service-name={service}"));
@@ -48,4 +55,28 @@ async fn a_service_follows_the_pods_that_it_selects() {
     merge::<Service>(&client, "web", json!({"spec": {"selector": {"app": "other"}}})).await;
     let other = wait_addresses(&client, "web", 1).await;
     assert!(!other.is_empty());
+}
+
+#[tokio::test]
+async fn endpoints_mirror_a_service_and_go_with_it() {
+    let cluster = Cluster::start().await.unwrap();
+    let client = cluster.client();
+    let service: Service = decode(json!({
+        "metadata": {"name": "web"},
+        "spec": {"selector": {"app": "web"}, "ports": [{"port": 80, "targetPort": 8080}]},
+    }));
+    create(&client, &service).await;
+    create(&client, &deployment("web", 2)).await;
+    let full = wait(api::<Endpoints>(&client), "web", "full", |endpoints| {
+        let subsets = endpoints.and_then(|endpoints| endpoints.subsets.as_ref());
+        subsets
+            .and_then(|subsets| subsets[0].addresses.as_ref())
+            .is_some_and(|addresses| addresses.len() == 2)
+    })
+    .await
+    .unwrap();
+    let subset = full.subsets.unwrap().remove(0);
+    assert_eq!((subset.not_ready_addresses, subset.ports.unwrap()[0].port), (None, 8080));
+    api::<Service>(&client).delete("web", &DeleteParams::default()).await.unwrap();
+    wait(api::<Endpoints>(&client), "web", "gone", |endpoints| endpoints.is_none()).await;
 }

@@ -35,7 +35,7 @@ fn live(pod: &mut Pod, timing: Timing, second: i64) -> (Vec<String>, Option<Dura
         let scene = Scene {
             pod,
             behaviour: &behaviour,
-            timing,
+            timing: behaviour::timing(pod, timing),
             host_ip: "192.0.2.1",
             pod_ip: "10.244.0.2",
             now: at(second),
@@ -230,4 +230,32 @@ fn a_readiness_gate_must_be_open() {
     live(&mut pod, Timing::default(), 100);
     assert!(conditions(&pod)[2].starts_with("Ready=False ReadinessGatesNotReady corresponding condition"));
     assert_eq!(conditions(&pod)[3], "ContainersReady=True");
+}
+
+#[test]
+fn a_pod_can_be_evicted_after_a_while() {
+    let mut pod = simulating("evict", "Always");
+    pod.metadata.annotations.as_mut().unwrap().insert("windlass.dev/exit-after-seconds".into(), "5".into());
+    let (seen, next, _) = live(&mut pod, Timing::default(), 100);
+    assert_eq!(seen.last().unwrap(), "Running [Running restarts=0] Ready");
+    assert_eq!(next, Some(Duration::from_secs(5)));
+    let (seen, ..) = live(&mut pod, Timing::default(), 105);
+    assert_eq!(seen, ["Failed [Error(137) restarts=0]"]);
+    assert_eq!(pod.status.unwrap().reason.as_deref(), Some("Evicted"));
+}
+
+#[test]
+fn a_pod_may_have_times_of_its_own() {
+    let mut pod = plain();
+    let times = [("windlass.dev/start-after-seconds", "30"), ("windlass.dev/ready-after-seconds", "10")];
+    pod.metadata.annotations = Some(times.map(|(key, value)| (key.to_owned(), value.to_owned())).into());
+    let (_, next, _) = live(&mut pod, Timing::default(), 100);
+    assert_eq!(next, Some(Duration::from_secs(30)));
+    let (seen, next, _) = live(&mut pod, Timing::default(), 130);
+    assert_eq!(
+        (seen.last().unwrap().as_str(), next),
+        ("Running [Running restarts=0]", Some(Duration::from_secs(10)))
+    );
+    let (seen, ..) = live(&mut pod, Timing::default(), 140);
+    assert_eq!(seen, ["Running [Running restarts=0] Ready"]);
 }

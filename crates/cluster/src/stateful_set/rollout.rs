@@ -21,7 +21,7 @@ impl Run<'_> {
     /// for, and Pods may be replaced.
     pub(super) async fn scale(&self, places: &Places) -> windlass::Result<bool> {
         for (ordinal, pod) in &places.replicas {
-            if let Next::Wait = self.fill(*ordinal, pod.as_ref()).await?
+            if let Next::Wait = Box::pin(self.fill(*ordinal, pod.as_ref())).await?
                 && self.is_ordered()
             {
                 return Ok(false);
@@ -49,7 +49,7 @@ impl Run<'_> {
 
     /// One place that should have a Pod.
     async fn fill(&self, ordinal: i32, pod: Option<&Arc<Pod>>) -> windlass::Result<Next> {
-        let Some(pod) = pod else { return self.start(ordinal).await };
+        let Some(pod) = pod else { return Box::pin(self.start(ordinal)).await };
         if pods::is_finished(pod) {
             // Its successor comes when it is gone.
             if !pods::is_terminating(&pod.metadata) {

@@ -82,12 +82,6 @@ async fn jobs_start_on_time_and_only_the_last_ones_are_kept() {
 async fn a_time_zone_moves_the_hour() {
     let (_cluster, client) = started("2026-01-01T00:00:00Z").await;
     create(&client, &cron("0 9 * * *", json!({"timeZone": "Asia/Tokyo"}), json!({}))).await;
-    create(&client, &{
-        let mut other = cron("0 9 * * *", json!({"timeZone": "Mars/Olympus"}), json!({}));
-        other.metadata.name = Some("lost".into());
-        other
-    })
-    .await;
     tokio::time::sleep(Duration::from_hours(25)).await;
     let tick = wait(api::<CronJob>(&client), "tick", "run", |cron| {
         cron.and_then(|cron| cron.status.as_ref()?.last_schedule_time.as_ref()).is_some()
@@ -96,8 +90,6 @@ async fn a_time_zone_moves_the_hour() {
     .unwrap();
     let last = tick.status.unwrap().last_schedule_time.unwrap().0;
     assert_eq!(last, "2026-01-02T00:00:00Z".parse().unwrap(), "nine in Tokyo is midnight in Greenwich");
-    let lines = events(&client, "CronJob", "lost").await;
-    assert!(lines.iter().any(|line| line.starts_with("UnknownTimeZone: invalid timeZone: \"Mars/Olympus\"")));
 }
 
 #[tokio::test(start_paused = true)]

@@ -164,6 +164,10 @@ fn claim_update(causes: &mut Causes, new: &Value, old: &Value) {
         let mut spec = claim["spec"].clone();
         let Some(map) = spec.as_object_mut() else { return spec };
         map.remove("volumeAttributesClassName");
+        if old["spec"].get("storageClassName").is_none() {
+            // A claim that names no class gets the default one later, if there was none at first.
+            map.remove("storageClassName");
+        }
         if text(other, "/spec/volumeName").is_empty() || text(claim, "/spec/volumeName").is_empty() {
             // Whoever binds a claim may name its volume, once.
             map.remove("volumeName");

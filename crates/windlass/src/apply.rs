@@ -173,6 +173,25 @@ impl Applied {
     }
 }
 
+/// What became of children of which some may have failed; see [`Context::try_apply`](crate::Context::try_apply).
+#[derive(Debug)]
+pub struct Attempt {
+    /// Those that are in place.
+    pub applied: Applied,
+    /// Why the others are not, in the order of the children. Every error names its child.
+    pub failures: Vec<Error>,
+}
+
+impl Attempt {
+    /// What [`Context::apply`](crate::Context::apply) would have returned: the first failure, if there is one.
+    pub fn into_result(self) -> Result<Applied> {
+        match self.failures.into_iter().next() {
+            Some(error) => Err(error),
+            None => Ok(self.applied),
+        }
+    }
+}
+
 /// The owner on whose behalf children are applied.
 pub(crate) struct Owner {
     pub(crate) kind: Kind,
@@ -197,9 +216,47 @@ trait AnyChild: Send + Sync {
     fn apply<'a>(&'a self, shared: &'a Shared, owner: &'a Owner) -> BoxFuture<'a, Result<(Erased, bool)>>;
 }
 
-/// Applies the children in order, then deletes those of the owned kinds that are no longer wanted.
-pub(crate) async fn apply(shared: &Shared, owner: &Owner, children: Children) -> Result<Applied> {
-    let mut applied = Applied::default();
+/// Whether the first failure ends an apply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OnFailure {
+    Stop,
+    GoOn,
+}
+
+/// Applies the children in order, then deletes those of the owned kinds that are no longer wanted, unless a child
+/// failed: what it was to replace may still be needed.
+pub(crate) async fn apply(
+    shared: &Shared,
+    owner: &Owner,
+    children: Children,
+    on_failure: OnFailure,
+) -> Result<Attempt> {
+    let wanted = wanted(owner, &children)?;
+    let mut attempt = Attempt { applied: Applied::default(), failures: Vec::new() };
+    for (child, id) in children.children.iter().zip(&wanted) {
+        match child.apply(shared, owner).await {
+            Ok((object, written)) => {
+                attempt.applied.written += usize::from(written);
+                attempt.applied.objects.insert(id.clone(), object);
+            }
+            Err(error) => {
+                attempt.failures.push(error);
+                if on_failure == OnFailure::Stop {
+                    return Ok(attempt);
+                }
+            }
+        }
+    }
+    if !children.keep && attempt.failures.is_empty() {
+        for kind in shared.owned.all() {
+            attempt.applied.pruned += kind.prune(shared, owner, &wanted).await?;
+        }
+    }
+    Ok(attempt)
+}
+
+/// The kinds and keys of the children, each of which must be there once.
+fn wanted(owner: &Owner, children: &Children) -> Result<Vec<(Kind, ObjectKey)>> {
     let mut wanted = Vec::with_capacity(children.len());
     for child in &children.children {
         let key = child.key_under(owner)?;
@@ -209,17 +266,7 @@ pub(crate) async fn apply(shared: &Shared, owner: &Owner, children: Children) ->
         }
         wanted.push((child.kind().clone(), key));
     }
-    for (child, id) in children.children.iter().zip(&wanted) {
-        let (object, written) = child.apply(shared, owner).await?;
-        applied.written += usize::from(written);
-        applied.objects.insert(id.clone(), object);
-    }
-    if !children.keep {
-        for kind in shared.owned.all() {
-            applied.pruned += kind.prune(shared, owner, &wanted).await?;
-        }
-    }
-    Ok(applied)
+    Ok(wanted)
 }
 
 /// Removes nulls: in an apply a null is a value of its own, and no typed intent means that.

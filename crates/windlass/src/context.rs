@@ -10,7 +10,7 @@ use kube::{
 };
 
 use crate::{
-    apply::{self, Applied, Children, Owner},
+    apply::{self, Applied, Attempt, Children, OnFailure, Owner},
     cache::{Origin, Reader, Store},
     clock::Clock,
     controller::{Owned, Watches},
@@ -220,7 +220,15 @@ impl<R: AnyObject> Context<R> {
     /// not control is an [`Error::NameConflict`] and is not touched.
     pub async fn apply(&self, children: Children) -> Result<Applied> {
         let owner = self.owner("apply")?;
-        apply::apply(&self.shared, &owner, children).await
+        apply::apply(&self.shared, &owner, children, OnFailure::Stop).await?.into_result()
+    }
+
+    /// As [`apply`](Self::apply), but goes on with the other children when one fails, and says what is in place.
+    ///
+    /// Nothing is deleted unless all of them succeed. The error is for children that cannot be tried at all.
+    pub async fn try_apply(&self, children: Children) -> Result<Attempt> {
+        let owner = self.owner("apply")?;
+        apply::apply(&self.shared, &owner, children, OnFailure::GoOn).await
     }
 
     /// The reference that makes the reconciled object the controller of a child.

@@ -12,7 +12,7 @@ use crate::{
     cache::{IndexFn, Reader},
     object::{AnyObject, Kind, Object, ObjectKey},
     predicate::Predicate,
-    queue::{Backoff, Priority},
+    queue::{Backoff, Pace, Priority, RateLimit},
     rbac::Access,
     reconciler::Reconciler,
 };
@@ -24,7 +24,7 @@ mod watches;
 
 pub use run::PAUSED;
 pub(crate) use run::{Prepared, Runnable, Start};
-pub(crate) use setup::Owned;
+pub(crate) use setup::{Load, Owned};
 use setup::{Setup, Source};
 pub use watch::Watch;
 pub use watches::Watches;
@@ -62,7 +62,7 @@ pub struct Controller<C: Reconciler> {
     concurrency: usize,
     timeout: Option<Duration>,
     resync: Option<Duration>,
-    backoff: Backoff,
+    pace: Pace,
     sources: Vec<Source<C::Resource>>,
     access: Vec<Access>,
     permits: Vec<PolicyRule>,
@@ -97,7 +97,7 @@ impl<C: Reconciler> Controller<C> {
             concurrency: 1,
             timeout: None,
             resync: None,
-            backoff: Backoff::default(),
+            pace: Pace::default(),
             sources: Vec::new(),
             access: vec![Access::Reconciles(primary.kind.clone())],
             primary,
@@ -264,7 +264,8 @@ impl<C: Reconciler> Controller<C> {
         self
     }
 
-    /// Reconciles every object at least this often. Off unless set.
+    /// Reconciles every object at least this often, and a tenth more often so that they spread out. Off unless
+    /// set.
     pub fn resync(mut self, period: Duration) -> Self {
         self.resync = Some(period);
         self
@@ -272,7 +273,19 @@ impl<C: Reconciler> Controller<C> {
 
     /// The delays between the retries of a failing object: 5 ms doubling to 1,000 s unless set.
     pub fn backoff(mut self, backoff: Backoff) -> Self {
-        self.backoff = backoff;
+        self.pace.backoff = backoff;
+        self
+    }
+
+    /// What the retries of all objects together may take: ten a second and a hundred at once unless set.
+    pub fn retry_limit(mut self, limit: Option<RateLimit>) -> Self {
+        self.pace.retries = limit;
+        self
+    }
+
+    /// Reconciles one object at most this often; what happens in between leads to one run. Off unless set.
+    pub fn interval(mut self, shortest: Duration) -> Self {
+        self.pace.interval = Some(shortest);
         self
     }
 

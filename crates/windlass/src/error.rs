@@ -172,7 +172,45 @@ impl ReconcileError for Error {
     }
 }
 
+/// A failure that a person can do something about, in words for a status or an event.
+///
+/// ```
+/// use windlass::{Error, conditions};
+///
+/// fn degraded(error: &Error) -> Option<windlass::k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition> {
+///     let problem = error.problem()?;
+///     Some(conditions::is_true(conditions::DEGRADED, problem.reason, problem.message))
+/// }
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Problem {
+    /// A constant in PascalCase.
+    pub reason: &'static str,
+    /// What is wrong, with the API server's own words where it refused something.
+    pub message: String,
+}
+
 impl Error {
+    /// What to tell a person, if one can do something about it: a name that is taken, a child that is invalid,
+    /// a permission or a kind that is missing.
+    ///
+    /// `None` for what passes by itself; to report each of these would make a status flicker.
+    pub fn problem(&self) -> Option<Problem> {
+        let for_a_person = match self {
+            Self::NameConflict { .. } | Self::InvalidChild { .. } | Self::NotServed { .. } => true,
+            Self::Request { .. } => self.status().is_some_and(|s| s.is_invalid() || s.is_forbidden()),
+            _ => false,
+        };
+        for_a_person.then(|| Problem {
+            reason: self.category(),
+            message: match self.status() {
+                Some(status) => format!("{self}: {}", status.message),
+                None => self.to_string(),
+            },
+        })
+    }
+
     /// Whether the API server answered 404.
     pub fn is_not_found(&self) -> bool {
         self.status().is_some_and(kube::core::Status::is_not_found)

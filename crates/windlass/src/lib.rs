@@ -87,6 +87,8 @@
 //! | `// +kubebuilder:rbac` markers | [`Operator::rbac`], computed |
 //! | `Manager` | [`Operator`] |
 //!
+//! The [`guide`] says more about each.
+//!
 //! # Many in one process
 //!
 //! Nothing here is global: [`Operator::run`] takes a client and a shutdown, and any number of operators run in
@@ -98,11 +100,14 @@
 pub mod clock;
 pub mod conditions;
 pub mod events;
+#[doc = include_str!("docs/guide.md")]
+pub mod guide {}
 pub mod leader;
 pub mod metrics;
 pub mod owner;
 pub mod queue;
 pub mod rbac;
+pub mod testing;
 pub mod webhook;
 
 mod apply;
@@ -118,17 +123,17 @@ mod reconciler;
 mod request;
 mod tls;
 
-pub use apply::{Applied, Children};
+pub use apply::{Applied, Attempt, Children};
 pub use cache::{Change, Reader};
 pub use clock::Clock;
 pub use context::{Context, Dynamic, Finalization};
 pub use controller::{Controller, PAUSED, Watch, Watches};
-pub use error::{Error, ReconcileError, Result};
+pub use error::{Error, Problem, ReconcileError, Result};
 pub use events::Event;
 pub use leader::LeaderElection;
 pub use metrics::Metrics;
 pub use object::{AnyObject, Kind, Object, ObjectKey};
-pub use operator::{CertificateSource, Check, InstallError, Operator, Placement, Probes, RunError};
+pub use operator::{CertificateSource, Check, Handle, InstallError, Operator, Placement, Probes, RunError};
 pub use predicate::Predicate;
 pub use reconciler::{Action, Reconciler};
 

@@ -180,6 +180,10 @@ impl ObjectKey {
         self.namespace.as_deref()
     }
 
+    pub(crate) fn shared_namespace(&self) -> Option<Arc<str>> {
+        self.namespace.clone()
+    }
+
     /// The name.
     pub fn name(&self) -> &str {
         &self.name

@@ -21,12 +21,14 @@ use crate::{
 };
 
 mod cli;
+mod handle;
 mod manifests;
 mod probes;
 mod run;
 mod server;
 mod tasks;
 
+pub use handle::Handle;
 pub use manifests::{CertificateSource, InstallError, Placement};
 pub use probes::{Check, Probes};
 pub use run::RunError;
@@ -44,6 +46,7 @@ pub struct Operator {
     sync_timeout: Duration,
     leader: Option<LeaderElection>,
     probes: Probes,
+    handle: Handle,
     webhooks: Webhooks,
     webhook_server: Option<webhook::Server>,
     /// Give up on the first refusal of a list rather than at the timeout.
@@ -77,6 +80,7 @@ impl Operator {
             sync_timeout: Duration::from_mins(2),
             leader: None,
             probes: Probes::default(),
+            handle: Handle::default(),
             webhooks: Webhooks::default(),
             webhook_server: None,
             impatient: false,
@@ -204,6 +208,25 @@ impl Operator {
     pub fn leader_election(mut self, election: LeaderElection) -> Self {
         self.leader = Some(election);
         self
+    }
+
+    /// A hold on the operator for whoever embeds it: when it is ready, and whether it has work.
+    pub fn handle(&self) -> Handle {
+        self.handle.clone()
+    }
+
+    /// Resolves when the caches are filled. Take it before [`run`](Self::run), which consumes the operator.
+    ///
+    /// ```no_run
+    /// # async fn example(operator: windlass::Operator, client: windlass::kube::Client) {
+    /// let ready = operator.ready();
+    /// let running = tokio::spawn(operator.run(client, std::future::pending()));
+    /// ready.await;
+    /// # }
+    /// ```
+    pub fn ready(&self) -> impl Future<Output = ()> + Send + use<> {
+        let handle = self.handle.clone();
+        async move { handle.ready().await }
     }
 
     /// Liveness and readiness, also while the operator runs.

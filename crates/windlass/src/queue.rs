@@ -4,9 +4,11 @@
 //!
 //! - A key is queued at most once, and never runs on two workers at the same time. A key that is added while it
 //!   runs is run once more afterwards.
-//! - Keys of equal priority leave in the order in which they became ready.
-//! - A failing key is retried after 5 ms, doubling to 1,000 s, whatever happens to other keys. An event may run
-//!   it earlier; a failure of such an early run moves neither the count nor the time of the retry.
+//! - Keys of one lane (a namespace) and of equal priority leave in the order in which they became ready.
+//! - Lanes take turns: while a lane has a ready key, every other lane gets at most one turn before it.
+//! - A failing key is retried after 5 ms, doubling to 1,000 s, and not before the [`RateLimit`] that all retries
+//!   share allows it. An event may run it earlier; a failure of such an early run moves neither the count nor
+//!   the time of the retry.
 //! - A success, or a requeue that the reconciler asked for, resets the count.
 //! - After [`Queue::close`] no key is handed out, and [`Queue::drained`] returns when the last run has ended.
 
@@ -18,11 +20,17 @@ use std::{
 
 use tokio::{sync::Notify, time::Instant};
 
+mod lanes;
+mod limit;
+#[cfg(test)]
+mod properties;
 mod state;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use state::Job;
+pub use lanes::QueueKey;
+pub use limit::RateLimit;
+pub use state::Job;
 use state::State;
 
 /// How urgent a key is; the higher, the sooner.
@@ -71,6 +79,24 @@ impl Backoff {
     }
 }
 
+/// How a queue paces its keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pace {
+    /// The delays between the retries of one key.
+    pub backoff: Backoff,
+    /// What all retries together may take; `None` for no limit.
+    pub retries: Option<RateLimit>,
+    /// The shortest time from one run of a key to its next; what happens in between leads to one run.
+    pub interval: Option<Duration>,
+}
+
+impl Default for Pace {
+    /// As controller-runtime has it: 5 ms to 1,000 s per key, ten retries a second and a hundred at once overall.
+    fn default() -> Self {
+        Self { backoff: Backoff::default(), retries: Some(RateLimit::default()), interval: None }
+    }
+}
+
 /// A queue shared by the sources that add keys and the workers that run them.
 #[derive(Debug)]
 pub struct Queue<K> {
@@ -81,10 +107,10 @@ pub struct Queue<K> {
     idle: Notify,
 }
 
-impl<K: Ord + Clone> Queue<K> {
+impl<K: QueueKey> Queue<K> {
     /// An empty queue.
-    pub fn new(backoff: Backoff) -> Self {
-        Self { state: Mutex::new(State::new(backoff)), ready: Notify::new(), idle: Notify::new() }
+    pub fn new(pace: Pace) -> Self {
+        Self { state: Mutex::new(State::new(pace)), ready: Notify::new(), idle: Notify::new() }
     }
 
     /// Makes `key` ready now. Returns whether that is news: false for a key that is queued already.
@@ -101,7 +127,7 @@ impl<K: Ord + Clone> Queue<K> {
     }
 
     /// Waits for the next key; `None` when the queue is closed.
-    pub(crate) async fn next(&self) -> Option<Job<K>> {
+    pub async fn next(&self) -> Option<Job<K>> {
         loop {
             let notified = self.ready.notified();
             let deadline = {
@@ -162,6 +188,11 @@ impl<K: Ord + Clone> Queue<K> {
             }
             idle.await;
         }
+    }
+
+    /// Whether no key runs and none is ready. Keys whose time has not come do not count.
+    pub fn is_idle(&self) -> bool {
+        self.lock().is_idle(Instant::now())
     }
 
     /// How many keys are ready, by priority.

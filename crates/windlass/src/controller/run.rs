@@ -16,7 +16,7 @@ use tokio::{task::JoinSet, time::Instant};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
-use super::{Controller, Owned, Setup, Watches, setup::Wiring};
+use super::{Controller, Load, Owned, Setup, Watches, setup::Wiring};
 use crate::{
     cache::{Caches, Reader, Store},
     clock::Clock,
@@ -54,6 +54,7 @@ pub(crate) struct Prepared {
     pub(crate) name: Arc<str>,
     /// Tasks beside the workers, such as external streams.
     pub(crate) tasks: Vec<Task>,
+    pub(crate) load: Arc<dyn Load>,
     /// Runs the workers until the token is cancelled and the last run has ended.
     pub(crate) work: Box<dyn FnOnce(CancellationToken) -> Task + Send>,
 }
@@ -81,7 +82,7 @@ impl<C: Reconciler> Runnable for Controller<C> {
 
     fn prepare(self: Box<Self>, start: &Start<'_>) -> Result<Prepared> {
         let name: Arc<str> = self.name.as_str().into();
-        let queue = Arc::new(Queue::new(self.backoff));
+        let queue = Arc::new(Queue::new(self.pace));
         let metrics = start.metrics.controller(&name, self.concurrency, &queue);
         let wiring = Arc::new(Wiring {
             caches: start.caches.clone(),
@@ -118,7 +119,7 @@ impl<C: Reconciler> Runnable for Controller<C> {
         let worker = Worker {
             reconciler: self.reconciler,
             shared,
-            watches: Watches::new(wiring),
+            watches: Watches::new(wiring.clone()),
             store,
             queue,
             metrics,
@@ -126,7 +127,12 @@ impl<C: Reconciler> Runnable for Controller<C> {
             resync: self.resync,
         };
         let concurrency = self.concurrency;
-        Ok(Prepared { name, tasks, work: Box::new(move |stop| Box::pin(work(worker, concurrency, stop))) })
+        Ok(Prepared {
+            name,
+            tasks,
+            load: wiring,
+            work: Box::new(move |stop| Box::pin(work(worker, concurrency, stop))),
+        })
     }
 }
 
@@ -183,7 +189,7 @@ impl<C: Reconciler> Worker<C> {
             let object = self.store.get(&job.key);
             let (outcome, verdict) = async {
                 let ended = self.attempt(&job.key, object.clone()).await;
-                self.judge(object.as_deref(), ended)
+                self.judge(&job.key, object.as_deref(), ended)
             }
             .instrument(span)
             .await;
@@ -220,12 +226,20 @@ impl<C: Reconciler> Worker<C> {
     }
 
     /// Reports the end of a run and says what the queue should do.
-    fn judge(&self, object: Option<&C::Resource>, ended: Ended<C::Error>) -> (Outcome, Verdict) {
+    fn judge(
+        &self,
+        key: &ObjectKey,
+        object: Option<&C::Resource>,
+        ended: Ended<C::Error>,
+    ) -> (Outcome, Verdict) {
         match ended {
             Ended::Finished(Ok(action)) => match action.requeue_after() {
                 Some(delay) => (Outcome::RequeueAfter(delay), Verdict::RequeueAfter),
                 None => match self.resync.filter(|_| object.is_some()) {
-                    Some(period) => (Outcome::RequeueAfter(period), Verdict::Success),
+                    Some(period) => {
+                        let delay = spread(period, &self.shared.controller, key);
+                        (Outcome::RequeueAfter(delay), Verdict::Success)
+                    }
                     None => (Outcome::Done, Verdict::Success),
                 },
             },
@@ -260,6 +274,15 @@ impl<C: Reconciler> Worker<C> {
             self.shared.recorder.publish(self.watches.kind().reference(object.meta()), event);
         }
     }
+}
+
+/// The period less up to a tenth of it, by the hash of the key: objects that came together spread out, and each
+/// run of the program spreads them alike.
+fn spread(period: Duration, controller: &str, key: &ObjectKey) -> Duration {
+    use std::hash::{DefaultHasher, Hash, Hasher};
+    let mut hasher = DefaultHasher::new();
+    (controller, key).hash(&mut hasher);
+    period.saturating_sub(period / 10 * (hasher.finish() % 1000) as u32 / 1000)
 }
 
 fn is_paused<K: AnyObject>(object: &K) -> bool {

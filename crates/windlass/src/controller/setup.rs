@@ -51,6 +51,28 @@ pub(super) struct Setup<R> {
     pub(super) tasks: Vec<Pin<Box<dyn Future<Output = ()> + Send>>>,
 }
 
+/// The work of a controller, as the operator sees it.
+pub(crate) trait Load: Send + Sync {
+    /// Whether no key runs or is due.
+    fn is_idle(&self) -> bool;
+    /// Queues every object.
+    fn requeue_all(&self);
+}
+
+impl<R: AnyObject> Load for Wiring<R> {
+    fn is_idle(&self) -> bool {
+        self.queue.is_idle()
+    }
+
+    fn requeue_all(&self) {
+        for key in self.reconciled.get().iter().flat_map(|store| store.keys()) {
+            if self.queue.add(key, Priority::NORMAL) {
+                self.metrics.added();
+            }
+        }
+    }
+}
+
 /// What leads from a watch to the queue of a controller.
 pub(crate) struct Wiring<R> {
     pub(super) caches: Caches,

@@ -1,10 +1,16 @@
 //! The objects that run an operator in a cluster: CRDs, RBAC, webhooks, Services and a Deployment, all from the code.
 
-use k8s_openapi::api::rbac::v1::PolicyRule;
+use std::time::Duration;
+
+use k8s_openapi::{
+    api::rbac::v1::PolicyRule,
+    apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+};
 use kube::{
     Api, Client,
     api::{DeleteParams, Patch, PatchParams},
     core::{ApiResource, DynamicObject, GroupVersionKind},
+    runtime::wait::{await_condition, conditions},
 };
 use serde_json::{Value, json};
 
@@ -58,10 +64,32 @@ pub struct InstallError {
     kind: String,
     name: String,
     #[source]
-    source: Box<kube::Error>,
+    source: Box<dyn std::error::Error + Send + Sync>,
 }
 
+/// How long a new kind may take to be served.
+const ESTABLISHED: Duration = Duration::from_secs(30);
+
 impl Operator {
+    /// Installs the custom kinds, and waits until they are served. Returns what was applied.
+    ///
+    /// Server-side apply: what is there already stays, and running it again changes nothing.
+    pub async fn install(&self, client: &Client) -> Result<Vec<String>, InstallError> {
+        let manifests = self.crd_manifests();
+        let done = apply(client, self.name(), &manifests).await?;
+        let crds = Api::<CustomResourceDefinition>::all(client.clone());
+        for manifest in &manifests {
+            let target = Target::of(manifest);
+            let served = await_condition(crds.clone(), &target.name, conditions::is_crd_established());
+            match tokio::time::timeout(ESTABLISHED, served).await {
+                Ok(Ok(_)) => {}
+                Ok(Err(error)) => return Err(target.failed("establish", error)),
+                Err(late) => return Err(target.failed("establish", late)),
+            }
+        }
+        Ok(done)
+    }
+
     /// The custom kinds as objects that can be applied.
     pub fn crd_manifests(&self) -> Vec<Value> {
         let encode = |crd| {
@@ -321,7 +349,11 @@ impl Target {
         }
     }
 
-    fn failed(&self, verb: &'static str, source: kube::Error) -> InstallError {
+    fn failed(
+        &self,
+        verb: &'static str,
+        source: impl std::error::Error + Send + Sync + 'static,
+    ) -> InstallError {
         tracing::debug!(error = chain(&source), "request failed");
         InstallError {
             verb,

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Operator, Probes,
+    Handle, Operator, Probes,
     tasks::{Task, Tasks},
 };
 use crate::{
@@ -90,6 +90,7 @@ pub(super) async fn run(
         leader: operator.leader.clone().filter(|_| !operator.dry_run),
         clock: operator.clock.clone(),
         probes: operator.probes.clone(),
+        handle: operator.handle.clone(),
         metrics: operator.metrics.clone(),
         client: client.clone(),
     };
@@ -108,7 +109,10 @@ pub(super) async fn run(
     drop(recorder);
     settings.probes.started(caches.downgrade());
     settings.metrics.caches(caches.downgrade());
-    warn_of_wide_watches(&caches);
+    // Whoever embeds an operator decides about its memory; a program of its own should know.
+    if settings.impatient {
+        warn_of_wide_watches(&caches);
+    }
 
     background.spawn("the watches".to_owned(), Box::pin(caches.run(client.clone())));
     let sending: Task = if settings.dry_run {
@@ -157,6 +161,7 @@ struct Settings {
     leader: Option<LeaderElection>,
     clock: Arc<dyn Clock>,
     probes: Probes,
+    handle: Handle,
     metrics: Metrics,
     client: Client,
 }
@@ -213,7 +218,9 @@ fn prepare(
             dry_run: operator.dry_run,
         };
         let ready = controller.prepare(&start);
-        prepared.push(ready.map_err(|source| RunError::Setup { controller: name, source })?);
+        let ready = ready.map_err(|source| RunError::Setup { controller: name, source })?;
+        operator.handle.add(&ready.load);
+        prepared.push(ready);
     }
     Ok(prepared)
 }
@@ -230,6 +237,7 @@ async fn lead(
         () = stop.cancelled() => return Ok(()),
         synced = synced(&watches, settings.sync_timeout, settings.impatient) => synced?,
     }
+    settings.handle.synced();
     let Some(config) = settings.leader.clone() else {
         return work(prepared, settings.drain, stop, std::future::pending()).await;
     };

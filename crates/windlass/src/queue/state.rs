@@ -10,7 +10,7 @@ use std::{
 
 use tokio::time::Instant;
 
-use super::{Backoff, Outcome, Priority};
+use super::{Backoff, Outcome, Pace, Priority, QueueKey, lanes::Lanes, limit::Bucket};
 
 /// Everything known of one key.
 #[derive(Debug)]
@@ -30,32 +30,44 @@ enum Place {
     Running { since: Instant },
 }
 
-/// A key handed to a worker, with how long it was ready before.
+/// A key handed to a worker.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Job<K> {
-    pub(crate) key: K,
-    pub(crate) waited: Duration,
+#[non_exhaustive]
+pub struct Job<K> {
+    /// The key; [`Queue::finish`](super::Queue::finish) gives it back.
+    pub key: K,
+    /// How long the key was ready before.
+    pub waited: Duration,
 }
 
 /// The whole queue.
 #[derive(Debug)]
 pub(crate) struct State<K> {
     backoff: Backoff,
+    retries: Option<Bucket>,
+    interval: Option<Duration>,
     items: BTreeMap<K, Item>,
-    ready: BTreeMap<(Reverse<Priority>, u64), K>,
+    ready: BTreeMap<Reverse<Priority>, Lanes<K>>,
     waiting: BTreeSet<(Instant, u64, K)>,
+    /// Until when keys that ran may not run again, and the same in the order of time.
+    resting: BTreeMap<K, Instant>,
+    rests: BTreeSet<(Instant, K)>,
     sequence: u64,
     running: usize,
     closed: bool,
 }
 
-impl<K: Ord + Clone> State<K> {
-    pub(crate) fn new(backoff: Backoff) -> Self {
+impl<K: QueueKey> State<K> {
+    pub(crate) fn new(pace: Pace) -> Self {
         Self {
-            backoff,
+            backoff: pace.backoff,
+            retries: pace.retries.map(Bucket::new),
+            interval: pace.interval,
             items: BTreeMap::new(),
             ready: BTreeMap::new(),
             waiting: BTreeSet::new(),
+            resting: BTreeMap::new(),
+            rests: BTreeSet::new(),
             sequence: 0,
             running: 0,
             closed: false,
@@ -67,9 +79,13 @@ impl<K: Ord + Clone> State<K> {
         if self.closed {
             return false;
         }
+        let rests = self.resting.get(&key).copied().filter(|until| *until > now);
         match self.items.get_mut(&key) {
             None => {
-                self.make_ready(key, priority, now, 0, None);
+                match rests {
+                    Some(until) => self.make_waiting(key, priority, until, 0, None),
+                    None => self.make_ready(key, priority, now, 0, None),
+                }
                 true
             }
             Some(item) => match item.place {
@@ -81,9 +97,9 @@ impl<K: Ord + Clone> State<K> {
                 Place::Ready { priority: old, .. } if old >= priority => false,
                 Place::Ready { sequence, priority: old, since } => {
                     // A live event lifts a key out of the startup resync; its age stays.
-                    self.ready.remove(&(Reverse(old), sequence));
                     item.place = Place::Ready { priority, sequence, since };
-                    self.ready.insert((Reverse(priority), sequence), key);
+                    self.take_ready(old, sequence, &key);
+                    self.ready.entry(Reverse(priority)).or_default().insert(sequence, key);
                     false
                 }
                 Place::Waiting { until, sequence, .. } => {
@@ -91,7 +107,10 @@ impl<K: Ord + Clone> State<K> {
                     // the time of the retry, should this run fail as well.
                     let (failures, retry_at) = (item.failures, item.retry_at);
                     self.waiting.remove(&(until, sequence, key.clone()));
-                    self.make_ready(key, priority, now, failures, retry_at);
+                    match rests {
+                        Some(rest) => self.make_waiting(key, priority, until.min(rest), failures, retry_at),
+                        None => self.make_ready(key, priority, now, failures, retry_at),
+                    }
                     true
                 }
             },
@@ -103,7 +122,7 @@ impl<K: Ord + Clone> State<K> {
         if self.closed {
             return;
         }
-        let until = now + delay;
+        let until = self.not_before(&key, now + delay);
         match self.items.get(&key).map(|item| (item.place, item.failures, item.retry_at)) {
             None => self.make_waiting(key, priority, until, 0, None),
             Some((Place::Waiting { until: old, sequence, priority }, failures, retry_at)) if until < old => {
@@ -120,13 +139,20 @@ impl<K: Ord + Clone> State<K> {
         if self.closed {
             return None;
         }
-        let (_, key) = self.ready.pop_first()?;
+        let mut most_urgent = self.ready.first_entry()?;
+        let key = most_urgent.get_mut().pop().expect("a priority without keys must not be kept");
+        if most_urgent.get().len() == 0 {
+            most_urgent.remove();
+        }
         let item = self.items.get_mut(&key).expect("a ready key must have an item");
         let Place::Ready { since, .. } = item.place else {
             unreachable!("a key in the ready list must be ready");
         };
         item.place = Place::Running { since: now };
         self.running += 1;
+        if let Some(interval) = self.interval {
+            self.rest(&key, now + interval);
+        }
         Some(Job { key, waited: now.saturating_duration_since(since) })
     }
 
@@ -141,7 +167,8 @@ impl<K: Ord + Clone> State<K> {
             Outcome::Failed if item.retry_at.is_some_and(|at| at > now) => (item.failures, item.retry_at),
             Outcome::Failed => {
                 let failures = item.failures.saturating_add(1);
-                (failures, Some(now + self.backoff.delay(failures)))
+                let shared = self.retries.as_mut().map_or(Duration::ZERO, |bucket| bucket.take(now));
+                (failures, Some(now + self.backoff.delay(failures).max(shared)))
             }
         };
         if self.closed {
@@ -149,11 +176,16 @@ impl<K: Ord + Clone> State<K> {
         }
         let retry = retry_at.map(|at| at.saturating_duration_since(now));
         if let Some(priority) = item.again {
-            self.make_ready(key.clone(), priority, now, failures, retry_at);
+            match self.not_before(key, now) {
+                at if at > now => self.make_waiting(key.clone(), priority, at, failures, retry_at),
+                _ => self.make_ready(key.clone(), priority, now, failures, retry_at),
+            }
         } else if let Some(at) = retry_at {
+            let at = self.not_before(key, at);
             self.make_waiting(key.clone(), Priority::NORMAL, at, failures, retry_at);
         } else if let Outcome::RequeueAfter(delay) = outcome {
-            self.make_waiting(key.clone(), Priority::NORMAL, now + delay, 0, None);
+            let at = self.not_before(key, now + delay);
+            self.make_waiting(key.clone(), Priority::NORMAL, at, 0, None);
         }
         retry
     }
@@ -179,13 +211,29 @@ impl<K: Ord + Clone> State<K> {
         self.running
     }
 
+    pub(crate) fn is_idle(&mut self, now: Instant) -> bool {
+        self.wake(now);
+        self.running == 0 && self.ready.is_empty()
+    }
+
     /// How many keys are ready, by priority.
     pub(crate) fn depth(&self) -> BTreeMap<Priority, usize> {
         let mut depth = BTreeMap::new();
-        for (Reverse(priority), _) in self.ready.keys() {
-            *depth.entry(*priority).or_default() += 1;
+        for (Reverse(priority), lanes) in &self.ready {
+            depth.insert(*priority, lanes.len());
         }
         depth
+    }
+
+    /// Every key that could be handed out now, with its priority.
+    #[cfg(test)]
+    pub(crate) fn ready_keys(&mut self, now: Instant) -> Vec<(i32, K)> {
+        self.wake(now);
+        let ready = |(key, item): (&K, &Item)| match item.place {
+            Place::Ready { priority, .. } => Some((priority.0, key.clone())),
+            _ => None,
+        };
+        self.items.iter().filter_map(ready).collect()
     }
 
     /// Total and longest time that the running keys have been running.
@@ -202,8 +250,35 @@ impl<K: Ord + Clone> State<K> {
         (total, longest)
     }
 
-    /// Moves every key whose wait is over into the ready list.
+    /// The time itself, or the end of the key's rest if that is later.
+    fn not_before(&self, key: &K, at: Instant) -> Instant {
+        self.resting.get(key).map_or(at, |rest| at.max(*rest))
+    }
+
+    fn rest(&mut self, key: &K, until: Instant) {
+        if let Some(old) = self.resting.insert(key.clone(), until) {
+            self.rests.remove(&(old, key.clone()));
+        }
+        self.rests.insert((until, key.clone()));
+    }
+
+    fn take_ready(&mut self, priority: Priority, sequence: u64, key: &K) {
+        if let Some(lanes) = self.ready.get_mut(&Reverse(priority)) {
+            lanes.remove(sequence, key);
+            if lanes.len() == 0 {
+                self.ready.remove(&Reverse(priority));
+            }
+        }
+    }
+
+    /// Moves every key whose wait is over into the ready list, and forgets rests that are over.
     fn wake(&mut self, now: Instant) {
+        while let Some((until, _)) = self.rests.first()
+            && *until <= now
+        {
+            let (_, key) = self.rests.pop_first().expect("the first element was just seen");
+            self.resting.remove(&key);
+        }
         while let Some((at, _, _)) = self.waiting.first()
             && *at <= now
         {
@@ -226,7 +301,7 @@ impl<K: Ord + Clone> State<K> {
         retry_at: Option<Instant>,
     ) {
         let sequence = self.next_sequence();
-        self.ready.insert((Reverse(priority), sequence), key.clone());
+        self.ready.entry(Reverse(priority)).or_default().insert(sequence, key.clone());
         let place = Place::Ready { priority, sequence, since };
         self.items.insert(key, Item { place, again: None, failures, retry_at });
     }

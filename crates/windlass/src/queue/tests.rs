@@ -1,19 +1,24 @@
-//! The queue's claims: by example with a paused clock, and by property against random histories.
+//! The queue's claims, by example and with a paused clock.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
 };
 
-use proptest::prelude::*;
-
 use super::*;
 
 fn state() -> (State<u8>, Instant) {
-    (State::new(Backoff::default()), Instant::now())
+    (State::new(Pace::default()), Instant::now())
 }
 
-fn ms(millis: u64) -> Duration {
+/// Numbers below 100 share a lane, as do those of every further hundred.
+impl QueueKey for u8 {
+    fn lane(&self) -> Arc<str> {
+        ["zero", "one", "two"][usize::from(*self) / 100].into()
+    }
+}
+
+pub(super) fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
@@ -132,7 +137,7 @@ fn the_depth_counts_ready_keys_by_priority() {
 
 #[tokio::test(start_paused = true)]
 async fn workers_sleep_until_a_key_is_due() {
-    let queue = Arc::new(Queue::new(Backoff::default()));
+    let queue = Arc::new(Queue::new(Pace::default()));
     queue.add_after(1, Priority::NORMAL, Duration::from_hours(1));
     let started = Instant::now();
     assert_eq!(queue.next().await.map(|job| job.key), Some(1));
@@ -141,7 +146,7 @@ async fn workers_sleep_until_a_key_is_due() {
 
 #[tokio::test(start_paused = true)]
 async fn every_waiting_worker_gets_a_key() {
-    let queue = Arc::new(Queue::new(Backoff::default()));
+    let queue = Arc::new(Queue::new(Pace::default()));
     let workers: Vec<_> = (0..4)
         .map(|_| {
             let queue = queue.clone();
@@ -161,7 +166,7 @@ async fn every_waiting_worker_gets_a_key() {
 
 #[tokio::test(start_paused = true)]
 async fn a_drain_waits_for_what_runs_and_starts_nothing_more() {
-    let queue = Arc::new(Queue::new(Backoff::default()));
+    let queue = Arc::new(Queue::new(Pace::default()));
     queue.add(1, Priority::NORMAL);
     queue.add(2, Priority::NORMAL);
     let job = queue.next().await.unwrap();
@@ -178,67 +183,43 @@ async fn a_drain_waits_for_what_runs_and_starts_nothing_more() {
     drained.await.unwrap();
 }
 
-/// One step of a random history.
-#[derive(Clone, Debug)]
-enum Step {
-    Add(u8, bool),
-    AddAfter(u8, u16),
-    Next,
-    Finish(u8, u8),
-    Wait(u16),
-}
-
-fn steps() -> impl Strategy<Value = Vec<Step>> {
-    let key = 0..6_u8;
-    let step = prop_oneof![
-        4 => (key.clone(), any::<bool>()).prop_map(|(key, low)| Step::Add(key, low)),
-        1 => (key.clone(), 0..2000_u16).prop_map(|(key, delay)| Step::AddAfter(key, delay)),
-        4 => Just(Step::Next),
-        4 => (key, 0..3_u8).prop_map(|(key, outcome)| Step::Finish(key, outcome)),
-        2 => (0..3000_u16).prop_map(Step::Wait),
-    ];
-    prop::collection::vec(step, 1..120)
-}
-
-proptest! {
-    /// Replays a history against a model that knows only which keys are owed a run.
-    #[test]
-    fn no_key_is_lost_and_none_runs_twice_at_once(history in steps()) {
-        let (mut queue, mut now) = state();
-        let mut running = BTreeSet::new();
-        let mut owed = BTreeSet::new();
-        for step in history {
-            match step {
-                Step::Add(key, low) => {
-                    queue.add(key, if low { Priority::LOW } else { Priority::NORMAL }, now);
-                    owed.insert(key);
-                }
-                Step::AddAfter(key, delay) => {
-                    queue.add_after(key, Priority::NORMAL, ms(delay.into()), now);
-                }
-                Step::Next => {
-                    if let Some(job) = queue.next(now) {
-                        prop_assert!(running.insert(job.key), "{} runs already", job.key);
-                        owed.remove(&job.key);
-                    } else {
-                        prop_assert!(owed.is_subset(&running), "{:?} is owed a run", owed);
-                    }
-                }
-                Step::Finish(key, outcome) if running.remove(&key) => {
-                    let outcome = [Outcome::Done, Outcome::Failed, Outcome::RequeueAfter(ms(7))][usize::from(outcome)];
-                    let retry = queue.finish(&key, outcome, now);
-                    prop_assert_eq!(retry.is_some(), outcome == Outcome::Failed);
-                }
-                Step::Finish(..) => {}
-                Step::Wait(delay) => now += ms(delay.into()),
-            }
-            prop_assert_eq!(queue.running(), running.len());
-        }
-        // Whatever is still owed runs once the workers are free.
-        for key in running {
-            queue.finish(&key, Outcome::Done, now);
-        }
-        let left: BTreeSet<u8> = keys(&mut queue, now).into_iter().collect();
-        prop_assert!(owed.is_subset(&left), "{:?} of {:?} lost", owed, left);
+#[test]
+fn a_full_namespace_does_not_hold_up_the_others() {
+    let (mut queue, now) = state();
+    for key in [1, 2, 3, 4, 5, 101, 102, 201] {
+        queue.add(key, Priority::NORMAL, now);
     }
+    assert_eq!(keys(&mut queue, now), [1, 101, 201, 2, 102, 3, 4, 5]);
+}
+
+#[test]
+fn retries_share_a_rate_and_other_runs_do_not() {
+    let pace = Pace { retries: Some(RateLimit { per_second: 10, burst: 2 }), ..Pace::default() };
+    let (mut queue, now) = (State::new(pace), Instant::now());
+    for key in 0..4 {
+        queue.add(key, Priority::NORMAL, now);
+    }
+    assert_eq!(keys(&mut queue, now), [0, 1, 2, 3]);
+    let retries: Vec<_> = (0..4).map(|key| queue.finish(&key, Outcome::Failed, now).unwrap()).collect();
+    assert_eq!(retries, [ms(5), ms(5), ms(100), ms(200)]);
+    queue.add(3, Priority::NORMAL, now);
+    assert_eq!(keys(&mut queue, now), [3], "an event waits for nothing");
+}
+
+#[test]
+fn a_key_rests_between_its_runs_if_it_is_told_to() {
+    let pace = Pace { interval: Some(ms(100)), ..Pace::default() };
+    let (mut queue, now) = (State::new(pace), Instant::now());
+    queue.add(1, Priority::NORMAL, now);
+    queue.add(2, Priority::NORMAL, now);
+    assert_eq!(keys(&mut queue, now), [1, 2]);
+    queue.add(1, Priority::NORMAL, now + ms(5));
+    queue.finish(&1, Outcome::Done, now + ms(10));
+    queue.finish(&2, Outcome::Failed, now + ms(10));
+    queue.add(2, Priority::NORMAL, now + ms(20));
+    assert_eq!(queue.next(now + ms(99)), None, "both rest, one of them longer than its backoff");
+    assert_eq!(keys(&mut queue, now + ms(100)), [1, 2]);
+    queue.finish(&1, Outcome::Done, now + ms(300));
+    queue.add(1, Priority::NORMAL, now + ms(301));
+    assert_eq!(keys(&mut queue, now + ms(301)), [1], "a rest that is over holds up nothing");
 }

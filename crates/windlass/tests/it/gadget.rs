@@ -62,6 +62,8 @@ pub enum Mood {
     Nervous,
     /// Never comes back on the first run.
     Stuck,
+    /// Applies what it can, the service first, and says what it cannot.
+    Persistent,
 }
 
 #[derive(Clone)]
@@ -98,6 +100,9 @@ impl Reconciler for Gadgets {
             Mood::Stuck if run == 0 => tokio::time::sleep(Duration::from_hours(1)).await,
             _ => {}
         }
+        if self.mood == Mood::Persistent {
+            return persist(&gadget, ctx).await;
+        }
         let applied = ctx.apply(children(&gadget)).await?;
         ctx.update_status(observed(&gadget, &applied, ctx.now())).await?;
         Ok(Action::await_change())
@@ -109,11 +114,28 @@ impl Reconciler for Gadgets {
     }
 }
 
+async fn persist(gadget: &Gadget, ctx: &Context<Gadget>) -> windlass::Result<Action> {
+    let (deployment, service) = parts(gadget);
+    let attempt = ctx.try_apply(Children::new().with_some(service).with(deployment)).await?;
+    let mut status = observed(gadget, &attempt.applied, ctx.now());
+    if let Some(problem) = attempt.failures.iter().find_map(windlass::Error::problem) {
+        let degraded = conditions::is_true(conditions::DEGRADED, problem.reason, problem.message);
+        conditions::set(&mut status.conditions, degraded, gadget, ctx.now());
+    }
+    ctx.update_status(status).await?;
+    attempt.into_result().map(|_| Action::await_change())
+}
+
 fn labels(gadget: &Gadget) -> BTreeMap<String, String> {
     BTreeMap::from([("app".to_owned(), gadget.name_any())])
 }
 
 pub fn children(gadget: &Gadget) -> Children {
+    let (deployment, service) = parts(gadget);
+    Children::new().with(deployment).with_some(service)
+}
+
+fn parts(gadget: &Gadget) -> (Deployment, Option<Service>) {
     let metadata = ObjectMeta {
         name: gadget.metadata.name.clone(),
         labels: Some(labels(gadget)),
@@ -128,7 +150,7 @@ pub fn children(gadget: &Gadget) -> Children {
         }),
         status: None,
     });
-    Children::new().with(deployment(gadget, metadata)).with_some(service)
+    (deployment(gadget, metadata), service)
 }
 
 fn deployment(gadget: &Gadget, metadata: ObjectMeta) -> Deployment {

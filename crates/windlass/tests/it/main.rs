@@ -49,7 +49,9 @@ scenarios! {
         a_pool_never_creates_a_member_too_many,
         a_finalizer_holds_the_object_until_the_cleanup_is_done,
         a_paused_object_is_left_alone,
-        a_standby_follows_a_release_a_death_and_a_theft;
+        a_standby_follows_a_release_a_death_and_a_theft,
+        a_second_reconcile_writes_nothing,
+        a_child_that_fails_does_not_hold_up_the_others;
     kinds:
         an_optional_kind_may_come_and_go,
         the_reconciled_kind_may_vanish_and_return,

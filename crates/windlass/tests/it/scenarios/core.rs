@@ -231,3 +231,43 @@ pub async fn a_standby_follows_a_release_a_death_and_a_theft(cluster: Cluster) {
     let error = error.expect("the loss must end the run").unwrap().unwrap_err();
     assert!(error.to_string().contains("failed to keep the lease"), "{error}");
 }
+
+pub async fn a_second_reconcile_writes_nothing(cluster: Cluster) {
+    let api = cluster.api::<Gadget>();
+    for name in ["one", "two", "three"] {
+        api.create(&PostParams::default(), &Gadget::test(name)).await.unwrap();
+    }
+    let gadgets = Gadgets::default();
+    let operator = Operator::new("gadget-operator")
+        .controller(gadgets.controller().concurrency(2))
+        .namespaces([&cluster.namespace]);
+    let running =
+        windlass::testing::Running::start(operator, cluster.operator.clone(), &cluster.requests).await;
+    running.settled().await;
+    let (runs, writes) = (gadgets.runs(), cluster.requests.writes().len());
+    assert_eq!(writes, 9, "two children and a status each");
+    running.assert_second_reconcile_writes_nothing().await;
+    assert!(gadgets.runs() >= runs + 3, "every object has been reconciled again");
+    running.stop().await;
+}
+
+pub async fn a_child_that_fails_does_not_hold_up_the_others(cluster: Cluster) {
+    let services = cluster.api::<Service>();
+    let foreign = json!({"metadata": {"name": "one"}, "spec": {"ports": [{"port": 9999}]}});
+    services.create(&PostParams::default(), &serde_json::from_value(foreign).unwrap()).await.unwrap();
+    let gadgets = Gadgets { mood: Mood::Persistent, ..Gadgets::default() };
+    let running = cluster.start(&gadgets);
+    let api = cluster.api::<Gadget>();
+    api.create(&PostParams::default(), &Gadget::test("one")).await.unwrap();
+    let deployments = cluster.api::<Deployment>();
+    eventually("the deployment is there", || async { deployments.get_opt("one").await.unwrap().is_some() })
+        .await;
+    eventually("the status says what is wrong", || async {
+        let conditions = api.get("one").await.unwrap().status.unwrap_or_default().conditions;
+        conditions.iter().any(|condition| {
+            condition.reason == "NameConflict" && condition.message.contains("choose another name")
+        })
+    })
+    .await;
+    running.stop().await;
+}

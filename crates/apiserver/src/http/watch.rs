@@ -17,6 +17,7 @@ use super::{
     Body, Call,
     accept::{Shape, negotiate},
     answer,
+    guard::unwound,
     path::Place,
     read::partial,
     table::{self, RowObject},
@@ -176,7 +177,15 @@ impl Lines {
                 }
                 tokio::select! {
                     biased;
-                    changes = lines.watch.next() => lines.take(changes).await,
+                    changes = lines.watch.next() => {
+                        let taken = async {
+                            lines.take(changes).await;
+                            Ok(())
+                        };
+                        if let Err(error) = unwound(taken).await {
+                            lines.fail(&error);
+                        }
+                    }
                     () = withdrawn(&mut lines.catalog, &lines.resource) => return None,
                     () = tokio::time::sleep_until(deadline) => return None,
                     _ = ticks.tick(), if bookmarks => {

@@ -214,7 +214,7 @@ fn merge(
     give_up_except(&mut managed, &changes, &taken, &manager);
     let changed = !equal(live, &object);
     if let Some(own) = managed.entries.get_mut(&manager) {
-        own.fields = own.fields.difference(&never_owned());
+        own.fields = own.fields.difference(never_owned());
         if changed {
             own.time = Some(options.time.to_owned());
         }

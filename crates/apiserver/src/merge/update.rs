@@ -1,6 +1,6 @@
 //! Ownership after a write that is not an apply: create, PUT and the other patches.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::LazyLock};
 
 use serde_json::{Map, Value};
 
@@ -126,7 +126,7 @@ pub(crate) fn record(
     let changes = Comparison::of(ty, before, after).without(options.reset);
     let taken = taken_from_others(managed, &changes, None);
     give_up(managed, &changes, &taken);
-    let written = changes.written().without(options.reset).difference(&never_owned());
+    let written = changes.written().without(options.reset).difference(never_owned());
     if written.is_empty() {
         return;
     }
@@ -174,6 +174,7 @@ pub(crate) fn conflicts(taken: &BTreeMap<Manager, FieldSet>) -> Option<Conflicts
     Conflicts::from_sets(taken)
 }
 
-pub(crate) fn never_owned() -> FieldSet {
-    FieldSet::of_paths(NEVER_OWNED)
+pub(crate) fn never_owned() -> &'static FieldSet {
+    static SET: LazyLock<FieldSet> = LazyLock::new(|| FieldSet::of_paths(NEVER_OWNED));
+    &SET
 }

@@ -11,6 +11,7 @@ mod deletion;
 mod fidelity;
 mod hook;
 mod hostile;
+mod listener;
 mod lists;
 mod policies;
 mod server;

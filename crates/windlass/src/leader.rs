@@ -6,10 +6,11 @@
 //!   this process' own clock: clocks of different machines are never compared.
 //! - A leader that cannot renew stops working at the renew deadline, which lies before the moment at which
 //!   another may take the lease.
-//! - A leader that stops gives the lease back, so that a waiting replica follows within the retry period.
+//! - A leader that stops gives the lease back, and a waiting replica, which watches it, follows at once.
 
 use std::{sync::Arc, time::Duration};
 
+use futures::{StreamExt, stream::BoxStream};
 use jiff::Timestamp;
 use k8s_openapi::{
     api::coordination::v1::{Lease, LeaseSpec},
@@ -18,7 +19,7 @@ use k8s_openapi::{
 use kube::{Api, Client, api::PostParams};
 use tokio::time::Instant;
 
-use crate::{clock::Clock, error::chain};
+use crate::{changes::states_of, clock::Clock, error::chain};
 
 /// How leader election is done. The times are controller-runtime's.
 #[derive(Clone, Debug)]
@@ -126,16 +127,30 @@ impl Elector {
 
     /// Waits until the lease is ours.
     pub(crate) async fn acquire(&mut self) {
+        let mut waiting = false;
+        let mut states = states_of(self.leases.clone(), &self.config.lease);
         loop {
             match self.attempt().await {
                 Ok(true) => {
                     tracing::info!(identity = self.config.identity, lease = self.config.lease, "leading");
                     return;
                 }
+                Ok(false) if !waiting => {
+                    tracing::info!(
+                        identity = self.config.identity,
+                        lease = self.config.lease,
+                        "waiting to lead"
+                    );
+                    waiting = true;
+                }
                 Ok(false) => {}
                 Err(error) => tracing::warn!(error = chain(&error), "failed to acquire the lease, retrying"),
             }
-            tokio::time::sleep(self.config.retry_period).await;
+            // A lease that is given back is seen at once; one whose holder died says nothing.
+            tokio::select! {
+                () = tokio::time::sleep(self.config.retry_period) => {}
+                () = freed(&mut states) => {}
+            }
         }
     }
 
@@ -227,6 +242,17 @@ impl Elector {
             ..old
         }
     }
+}
+
+/// Waits until the lease has no holder. Renewals by its holder are nothing to wake up for.
+async fn freed(states: &mut BoxStream<'static, Option<Lease>>) {
+    while let Some(state) = states.next().await {
+        let holder = state.and_then(|lease| lease.spec?.holder_identity);
+        if holder.unwrap_or_default().is_empty() {
+            return;
+        }
+    }
+    std::future::pending().await
 }
 
 fn microseconds(time: Timestamp) -> Timestamp {

@@ -112,6 +112,7 @@ pub mod webhook;
 
 mod apply;
 mod cache;
+mod changes;
 mod context;
 mod controller;
 mod error;

@@ -1,6 +1,6 @@
 //! The operator: controllers that share caches, started in order, stopped together, every task joined.
 
-use std::{fmt, future::Future, process::ExitCode, sync::Arc, time::Duration};
+use std::{ffi::OsString, fmt, future::Future, process::ExitCode, sync::Arc, time::Duration};
 
 use k8s_openapi::{
     api::rbac::v1::PolicyRule,
@@ -21,11 +21,13 @@ use crate::{
 };
 
 mod cli;
+mod guard;
 mod handle;
 mod manifests;
 mod probes;
 mod run;
 mod server;
+mod settings;
 mod tasks;
 
 pub use handle::Handle;
@@ -276,6 +278,11 @@ impl Operator {
     ///
     /// Subcommands are `run` (the default), `manifests`, `crds`, `rbac`, `install` and `uninstall`.
     pub fn main(self) -> ExitCode {
-        cli::main(self)
+        cli::main(self, std::env::args_os())
+    }
+
+    /// The same with a command line of your own, of which the first word is the program's name.
+    pub fn main_from(self, args: impl IntoIterator<Item = OsString>) -> ExitCode {
+        cli::main(self, args)
     }
 }

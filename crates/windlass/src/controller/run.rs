@@ -63,6 +63,7 @@ pub(crate) struct Prepared {
 pub(crate) trait Runnable: Send {
     fn name(&self) -> &str;
     fn namespaces(&self) -> &[String];
+    fn set_concurrency(&mut self, workers: usize);
     fn access(&self) -> (&[Access], &[PolicyRule]);
     fn prepare(self: Box<Self>, start: &Start<'_>) -> Result<Prepared>;
 }
@@ -74,6 +75,10 @@ impl<C: Reconciler> Runnable for Controller<C> {
 
     fn namespaces(&self) -> &[String] {
         &self.namespaces
+    }
+
+    fn set_concurrency(&mut self, workers: usize) {
+        self.concurrency = workers.max(1);
     }
 
     fn access(&self) -> (&[Access], &[PolicyRule]) {

@@ -4,23 +4,30 @@
 //! something is wrong. Flags have controller-runtime's names where it has them.
 
 use std::{
+    ffi::OsString,
     io::{IsTerminal, Write},
-    net::{IpAddr, Ipv4Addr, SocketAddr},
+    net::SocketAddr,
+    path::PathBuf,
     process::ExitCode,
-    str::FromStr,
-    time::Duration,
 };
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use axum::middleware::from_fn_with_state;
+use clap::{Args, Parser, Subcommand};
 use kube::{Client, Config, client::ClientBuilder};
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing_subscriber::EnvFilter;
 
-use super::{CertificateSource, Operator, Placement, RunError, manifests, server};
+use super::{
+    CertificateSource, Operator, Placement, RunError,
+    guard::{self, Guard},
+    manifests, server,
+    settings::{self, Given, LogFormat, Settings},
+};
 use crate::{
     error::chain,
-    leader::LeaderElection,
-    webhook::{self, Certificates, Reach},
+    tls::{Certificate, TlsListener},
+    webhook::{ServeError, certificates::self_signed},
 };
 
 #[derive(Debug, Parser)]
@@ -50,88 +57,11 @@ enum Command {
 
 #[derive(Clone, Debug, Args)]
 struct RunArgs {
-    /// Where /metrics is served, as host:port or :port; 0 turns it off
-    #[arg(long, default_value = "0", env = "METRICS_BIND_ADDRESS")]
-    metrics_bind_address: BindAddress,
-    /// Where /healthz and /readyz are served, as host:port or :port; 0 turns them off
-    #[arg(long, default_value = ":8081", env = "HEALTH_PROBE_BIND_ADDRESS")]
-    health_probe_bind_address: BindAddress,
-    /// Work only while holding the lease, so that of several replicas one works
-    #[arg(long, env = "LEADER_ELECT")]
-    leader_elect: bool,
-    /// The namespace of the lease; that of the pod, or of the kubeconfig context, unless given
-    #[arg(long, env = "LEADER_ELECTION_NAMESPACE")]
-    leader_election_namespace: Option<String>,
-    /// How long running reconciles may take to finish after a signal, in seconds
-    #[arg(long, default_value_t = 30, env = "GRACEFUL_SHUTDOWN_TIMEOUT")]
-    graceful_shutdown_timeout: u64,
+    /// A YAML file with settings, named like the flags; flags and the environment win over it
+    #[arg(long, env = "CONFIG_FILE")]
+    config: Option<PathBuf>,
     #[command(flatten)]
-    webhooks: WebhookArgs,
-    #[command(flatten)]
-    log: LogArgs,
-}
-
-#[derive(Clone, Debug, Args)]
-struct WebhookArgs {
-    /// The address on which webhooks are served
-    #[arg(long, default_value = "0.0.0.0", env = "WEBHOOK_HOST")]
-    webhook_host: IpAddr,
-    /// The port on which webhooks are served
-    #[arg(long, default_value_t = 9443, env = "WEBHOOK_PORT")]
-    webhook_port: u16,
-    /// Have the API server call this https://host:port instead of the Service: for running outside the cluster
-    #[arg(long, env = "WEBHOOK_URL")]
-    webhook_url: Option<String>,
-    /// The directory of a certificate that someone else renews; without it the operator issues its own
-    #[arg(long, env = "WEBHOOK_CERT_PATH")]
-    webhook_cert_path: Option<std::path::PathBuf>,
-    /// The file of the certificate in --webhook-cert-path
-    #[arg(long, default_value = "tls.crt", env = "WEBHOOK_CERT_NAME")]
-    webhook_cert_name: String,
-    /// The file of the private key in --webhook-cert-path
-    #[arg(long, default_value = "tls.key", env = "WEBHOOK_CERT_KEY")]
-    webhook_cert_key: String,
-    /// Whether webhooks are served at all
-    #[arg(long, default_value_t = true, action = clap::ArgAction::Set, env = "ENABLE_WEBHOOKS")]
-    enable_webhooks: bool,
-}
-
-impl WebhookArgs {
-    fn server(self, operator: &str, namespace: &str) -> Option<webhook::Server> {
-        self.enable_webhooks.then(|| webhook::Server {
-            address: SocketAddr::new(self.webhook_host, self.webhook_port),
-            reach: match self.webhook_url {
-                Some(url) => Reach::Url(url),
-                None => manifests::service(operator, namespace),
-            },
-            certificates: match self.webhook_cert_path {
-                Some(path) => Certificates::Files {
-                    certificate: path.join(self.webhook_cert_name),
-                    key: path.join(self.webhook_cert_key),
-                },
-                None => Certificates::Issued {
-                    namespace: namespace.to_owned(),
-                    secret: manifests::secret_name(operator),
-                },
-            },
-        })
-    }
-}
-
-#[derive(Clone, Debug, Args)]
-struct LogArgs {
-    /// What is logged: a level, or directives such as info,kube=debug
-    #[arg(long, default_value = "info", env = "RUST_LOG")]
-    log_level: String,
-    /// How log lines look
-    #[arg(long, value_enum, default_value_t = LogFormat::Text, env = "LOG_FORMAT")]
-    log_format: LogFormat,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum LogFormat {
-    Text,
-    Json,
+    given: Given,
 }
 
 #[derive(Clone, Debug, Args)]
@@ -163,28 +93,6 @@ struct UninstallArgs {
     cert_manager: bool,
 }
 
-/// `host:port`, `:port` for all interfaces, or `0` for none.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct BindAddress(Option<SocketAddr>);
-
-impl FromStr for BindAddress {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        if text == "0" {
-            return Ok(Self(None));
-        }
-        let hint = || format!("{text:?} is no address; write host:port, :port, or 0 for none");
-        let address = match text.strip_prefix(':') {
-            Some(port) => {
-                SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), port.parse().map_err(|_| hint())?)
-            }
-            None => text.replacen("localhost", "127.0.0.1", 1).parse().map_err(|_| hint())?,
-        };
-        Ok(Self(Some(address)))
-    }
-}
-
 /// An error with advice.
 #[derive(Debug, thiserror::Error)]
 enum CliError {
@@ -198,6 +106,10 @@ enum CliError {
     Client(#[source] Box<kube::Error>),
     #[error("failed to reach the API server at {0}")]
     Unreachable(String, #[source] Box<kube::Error>),
+    #[error(transparent)]
+    Settings(#[from] settings::Error),
+    #[error("failed to load the certificate of the metrics: {0}")]
+    MetricsCertificate(String),
     #[error("failed to listen on {0}")]
     Bind(SocketAddr, #[source] std::io::Error),
     #[error("failed to write YAML")]
@@ -211,11 +123,24 @@ enum CliError {
 }
 
 impl CliError {
-    fn hint(&self) -> Option<&'static str> {
+    fn hint(&self) -> Option<String> {
+        if let Self::Settings(error) = self {
+            return error.hint();
+        }
+        self.advice().map(ToOwned::to_owned)
+    }
+
+    fn advice(&self) -> Option<&'static str> {
         match self {
             Self::Config(_) => Some("set KUBECONFIG, or run inside a cluster"),
             Self::Unreachable(..) => Some("is the cluster up, and does the kubeconfig name it?"),
             Self::Bind(..) => Some("choose another address, or 0 to turn the endpoint off"),
+            Self::Run(RunError::Webhooks(ServeError::Bind { .. })) => {
+                Some("choose another --webhook-port, or --enable-webhooks=false")
+            }
+            Self::MetricsCertificate(_) | Self::Run(RunError::Webhooks(ServeError::Files(_))) => {
+                Some("the directory must hold a certificate and its key, as PEM")
+            }
             Self::LogLevel(..) => Some("write error, warn, info, debug or trace"),
             Self::Run(RunError::NotSynced { reason, .. }) if reason.contains("HTTP 403") => {
                 Some("grant what the `rbac` command prints")
@@ -228,9 +153,16 @@ impl CliError {
     }
 }
 
-/// Parses the command line and carries it out.
-pub(super) fn main(operator: Operator) -> ExitCode {
-    let cli = Cli::parse();
+/// Parses a command line and carries it out.
+pub(super) fn main(operator: Operator, args: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let cli = match Cli::try_parse_from(args) {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help and the version come this way too; nothing is left to tell when the stream is closed.
+            let _ = error.print();
+            return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
+        }
+    };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let result =
         runtime.map_err(CliError::Runtime).and_then(|runtime| runtime.block_on(execute(operator, cli)));
@@ -337,43 +269,92 @@ async fn uninstall(operator: &Operator, args: UninstallArgs) -> Result<(), CliEr
 }
 
 async fn run(mut operator: Operator, args: RunArgs) -> Result<(), CliError> {
-    start_logging(&args.log)?;
+    let settings = Settings::read(args.given, args.config.as_deref())?;
+    let names: Vec<&str> = operator.controllers.iter().map(|controller| controller.name()).collect();
+    for (name, workers) in settings.concurrency(&names).map(owned)? {
+        let named = operator.controllers.iter_mut().filter(|controller| controller.name() == name);
+        named.for_each(|controller| controller.set_concurrency(workers));
+    }
+    start_logging(&settings)?;
     let client = connect(&operator).await?;
     operator.impatient = true;
-    operator.drain = Duration::from_secs(args.graceful_shutdown_timeout);
-    if args.leader_elect {
-        let namespace = args.leader_election_namespace.clone();
-        let namespace = namespace.unwrap_or_else(|| client.default_namespace().to_owned());
-        operator.leader = Some(LeaderElection::new(operator.name.clone(), namespace, identity()));
+    operator.drain = settings.drain().unwrap_or(operator.drain);
+    let namespace = client.default_namespace().to_owned();
+    if let Some(election) = settings.election(operator.name(), &namespace, identity()) {
+        operator.leader = Some(election);
     }
-    operator.webhook_server = args.webhooks.clone().server(operator.name(), client.default_namespace());
+    operator.webhook_server = settings.webhooks(operator.name(), &namespace);
     let stop = CancellationToken::new();
-    let mut servers = tokio::task::JoinSet::new();
-    let endpoints = [
-        (args.metrics_bind_address, server::metrics(operator.metrics.clone())),
-        (args.health_probe_bind_address, server::probes(operator.probes())),
-    ];
-    for (BindAddress(address), router) in endpoints {
-        if let Some(address) = address {
-            let listener = server::bind(address).await.map_err(|e| CliError::Bind(address, e))?;
-            servers.spawn(server::serve(listener, router, stop.clone().cancelled_owned()));
-        }
+    let mut servers = JoinSet::new();
+    if let Some(address) = settings.probes() {
+        let socket = server::bind(address).await.map_err(|error| CliError::Bind(address, error))?;
+        let router = server::probes(operator.probes());
+        servers.spawn(server::serve(socket, router, stop.clone().cancelled_owned()));
     }
+    serve_metrics(&settings, &operator, &client, &stop, &mut servers).await?;
     let result = operator.run(client, signalled()).await;
     stop.cancel();
     while servers.join_next().await.is_some() {}
     Ok(result?)
 }
 
-fn start_logging(args: &LogArgs) -> Result<(), CliError> {
-    let filter = EnvFilter::try_new(&args.log_level);
-    let filter = filter.map_err(|error| CliError::LogLevel(args.log_level.clone(), error))?;
+fn owned(chosen: Vec<(&str, usize)>) -> Vec<(String, usize)> {
+    chosen.into_iter().map(|(name, workers)| (name.to_owned(), workers)).collect()
+}
+
+/// Serves the metrics, plainly or with TLS and only to whom may read them.
+async fn serve_metrics(
+    settings: &Settings,
+    operator: &Operator,
+    client: &Client,
+    stop: &CancellationToken,
+    servers: &mut JoinSet<std::io::Result<()>>,
+) -> Result<(), CliError> {
+    let Some(address) = settings.metrics() else { return Ok(()) };
+    let bound = |error| CliError::Bind(address, error);
+    let socket = server::bind(address).await.map_err(bound)?;
+    let (router, until) = (server::metrics(operator.metrics.clone()), stop.clone().cancelled_owned());
+    if !settings.metrics_secure() {
+        servers.spawn(server::serve(socket, router, until));
+        return Ok(());
+    }
+    let certificate = Certificate::default();
+    match settings.metrics_files() {
+        Some(files) => {
+            let loaded = files.load(&certificate, &operator.metrics);
+            loaded.map_err(|error| CliError::MetricsCertificate(chain(&error)))?;
+            let following = files.follow(certificate.clone(), operator.metrics.clone());
+            let until = stop.clone().cancelled_owned();
+            servers.spawn(async move {
+                tokio::select! { () = following => {}, () = until => {} }
+                Ok(())
+            });
+        }
+        None => self_sign(&certificate, operator)?,
+    }
+    let listener = TlsListener::new(socket, certificate).map_err(bound)?;
+    let guarded = router.layer(from_fn_with_state(Guard::new(client.clone()), guard::check));
+    servers.spawn(server::serve(listener, guarded, until));
+    Ok(())
+}
+
+fn self_sign(certificate: &Certificate, operator: &Operator) -> Result<(), CliError> {
+    let failed = |error: &(dyn std::error::Error + 'static)| CliError::MetricsCertificate(chain(error));
+    let name = format!("{}-metrics", operator.name());
+    let made = self_signed(&[name, "localhost".into()], operator.clock.now());
+    let (chain, key) = made.map_err(|error| failed(&error))?;
+    certificate.set(&chain, &key).map_err(|error| failed(&error))
+}
+
+fn start_logging(settings: &Settings) -> Result<(), CliError> {
+    let filter = EnvFilter::try_new(settings.log_level());
+    let filter = filter.map_err(|error| CliError::LogLevel(settings.log_level().to_owned(), error))?;
     let subscriber = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_ansi(std::io::stderr().is_terminal())
         .with_writer(std::io::stderr);
     // A subscriber that the program has set itself stays.
-    let _ = match args.log_format {
+    let _ = match settings.given.log_format.unwrap_or_default() {
         LogFormat::Text => subscriber.try_init(),
         LogFormat::Json => subscriber.json().try_init(),
     };
@@ -415,16 +396,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_are_read_as_controller_runtime_reads_them() {
-        let read = |text: &str| text.parse::<BindAddress>().map(|address| address.0.map(|a| a.to_string()));
-        assert_eq!(read("0"), Ok(None));
-        assert_eq!(read(":8081"), Ok(Some("0.0.0.0:8081".into())));
-        assert_eq!(read("localhost:80"), Ok(Some("127.0.0.1:80".into())));
-        assert_eq!(read("[::1]:80"), Ok(Some("[::1]:80".into())));
-        assert!(read("8081").unwrap_err().contains("write host:port"));
-    }
-
-    #[test]
     fn the_command_line_is_consistent() {
         use clap::CommandFactory;
         Cli::command().debug_assert();
@@ -433,8 +404,8 @@ mod tests {
     #[test]
     fn running_is_the_default() {
         let cli = Cli::try_parse_from(["op", "--leader-elect", "--metrics-bind-address=:8080"]).unwrap();
-        assert!(cli.command.is_none() && cli.run.leader_elect);
-        let cli = Cli::try_parse_from(["op", "run", "--leader-elect"]).unwrap();
-        assert!(matches!(cli.command, Some(Command::Run(args)) if args.leader_elect));
+        assert!(cli.command.is_none() && cli.run.given.leader_elect == Some(true));
+        let cli = Cli::try_parse_from(["op", "run", "--leader-elect=false"]).unwrap();
+        assert!(matches!(cli.command, Some(Command::Run(args)) if args.given.leader_elect == Some(false)));
     }
 }

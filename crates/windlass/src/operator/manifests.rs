@@ -126,7 +126,11 @@ impl Operator {
                 }
             }
         }
-        let leases = [crate::rbac::rule("coordination.k8s.io", ["leases"], ["get", "create", "update"])];
+        let leases = [crate::rbac::rule(
+            "coordination.k8s.io",
+            ["leases"],
+            ["get", "list", "watch", "create", "update"],
+        )];
         manifests.extend(self.role(&format!("{name}-leader-election"), Some(namespace), namespace, &leases));
         manifests.extend(self.metrics_roles(namespace));
         manifests

@@ -8,6 +8,7 @@ use axum::{
     http::{StatusCode, header::CONTENT_TYPE},
     response::{IntoResponse, Response},
     routing::get,
+    serve::Listener,
 };
 use tokio::net::TcpListener;
 
@@ -53,8 +54,8 @@ pub(super) async fn bind(address: SocketAddr) -> std::io::Result<TcpListener> {
 }
 
 /// Serves until `stop` resolves.
-pub(super) async fn serve(
-    listener: TcpListener,
+pub(super) async fn serve<L: Listener<Addr = SocketAddr>>(
+    listener: L,
     router: Router,
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> std::io::Result<()> {

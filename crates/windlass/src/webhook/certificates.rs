@@ -257,7 +257,6 @@ pub(crate) fn serving(
 }
 
 /// A certificate and key that nobody has to trust: for a server whose clients do not check.
-#[cfg(test)]
 pub(crate) fn self_signed(names: &[String], now: Timestamp) -> Result<(String, String), Error> {
     let (_, key) = authority(now)?;
     serving(&key, names, now)

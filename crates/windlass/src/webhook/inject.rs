@@ -17,8 +17,11 @@ use kube::{
 };
 use serde_json::{Value, json};
 
-use super::{Reach, Webhooks, keeper::changes_of};
-use crate::object::{Kind, Object};
+use super::{Reach, Webhooks};
+use crate::{
+    changes::changes_of,
+    object::{Kind, Object},
+};
 
 /// Why the API server was not told.
 #[derive(Debug, thiserror::Error)]

@@ -9,7 +9,7 @@ use std::{sync::Arc, time::Duration};
 
 use futures::{StreamExt, stream, stream::BoxStream};
 use k8s_openapi::{api::core::v1::Secret, apimachinery::pkg::apis::meta::v1::ObjectMeta};
-use kube::{Api, Client, api::PostParams, runtime::watcher::watch_object};
+use kube::{Api, Client, api::PostParams};
 use tokio::sync::watch;
 
 use super::{
@@ -18,17 +18,17 @@ use super::{
     inject::{self, Injector},
 };
 use crate::{
+    changes::changes_of,
     clock::Clock,
     error::chain,
     metrics::Metrics,
-    object::Object,
     tls::{self, Certificate},
 };
 
 #[cfg(test)]
 mod tests;
 
-/// How long to wait after a failure, and before a broken watch is resumed.
+/// How long to wait after a failure.
 const RETRY: Duration = Duration::from_secs(5);
 /// How often losing the race for the Secret is worth another try at once.
 const RACES: usize = 5;
@@ -164,15 +164,4 @@ impl Keeper {
         changes.push(changes_of(secrets, &self.secret));
         changes
     }
-}
-
-/// An item whenever one object changes.
-pub(super) fn changes_of<K: Object>(api: Api<K>, name: &str) -> BoxStream<'static, ()> {
-    let changes = watch_object(api, name).then(|change| async {
-        if let Err(error) = change {
-            tracing::debug!(error = chain(&error), "the watch of one object failed");
-            tokio::time::sleep(RETRY).await;
-        }
-    });
-    changes.boxed()
 }

@@ -1,0 +1,31 @@
+//! A stream that says when one object changes, for those who then look for themselves.
+
+use std::time::Duration;
+
+use futures::{StreamExt, stream::BoxStream};
+use kube::{Api, runtime::watcher::watch_object};
+
+use crate::{error::chain, object::Object};
+
+/// How long to wait before a broken watch is resumed.
+const RETRY: Duration = Duration::from_secs(5);
+
+/// The object whenever it changes, and its present state at first; `None` when it is not there.
+pub(crate) fn states_of<K: Object>(api: Api<K>, name: &str) -> BoxStream<'static, Option<K>> {
+    let states = watch_object(api, name).filter_map(|state| async {
+        match state {
+            Ok(state) => Some(state),
+            Err(error) => {
+                tracing::debug!(error = chain(&error), "the watch of one object failed");
+                tokio::time::sleep(RETRY).await;
+                None
+            }
+        }
+    });
+    states.boxed()
+}
+
+/// An item whenever one object changes, and one for its present state.
+pub(crate) fn changes_of<K: Object>(api: Api<K>, name: &str) -> BoxStream<'static, ()> {
+    states_of(api, name).map(drop).boxed()
+}

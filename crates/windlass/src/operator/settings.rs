@@ -1,0 +1,414 @@
+//! The settings of a running operator: from flags, the environment, a file and the defaults, in this order.
+//!
+//! Enters: one [`Given`] from the command line (clap reads the environment for it) and one from the file. Leaves:
+//! the first value that is there for each setting. Flags have controller-runtime's names where it has them, and
+//! the file has the same names as its keys.
+
+use std::{
+    collections::BTreeMap,
+    net::{IpAddr, Ipv4Addr, SocketAddr},
+    path::{Path, PathBuf},
+    str::FromStr,
+    time::Duration,
+};
+
+use clap::{Args, Command, ValueEnum};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::{LeaderElection, manifests};
+use crate::{
+    tls::Files,
+    webhook::{self, Certificates, Reach},
+};
+
+/// Why a configuration file cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Error {
+    #[error("failed to read {0}")]
+    Read(PathBuf, #[source] std::io::Error),
+    #[error("failed to read {0}: it is no YAML")]
+    Yaml(PathBuf, #[source] Box<serde_saphyr::Error>),
+    #[error("failed to read {path}: unknown key {key:?}")]
+    Unknown { path: PathBuf, key: String, nearest: String },
+    #[error("failed to read {path}: the value of {key} does not fit")]
+    Value {
+        path: PathBuf,
+        key: String,
+        #[source]
+        source: serde_json::Error,
+    },
+    #[error("failed to configure: no controller is named {name:?}")]
+    Controller { name: String, known: String },
+}
+
+impl Error {
+    pub(super) fn hint(&self) -> Option<String> {
+        match self {
+            Self::Unknown { nearest, .. } => Some(format!("did you mean {nearest:?}?")),
+            Self::Controller { known, .. } => Some(format!("there are {known}")),
+            Self::Read(..) | Self::Yaml(..) | Self::Value { .. } => None,
+        }
+    }
+}
+
+/// Makes the struct and the function that fills its gaps from another.
+macro_rules! given {
+    ($(#[$outer:meta])* struct $name:ident { $($(#[$meta:meta])* $field:ident: $type:ty,)* }) => {
+        $(#[$outer])*
+        pub(super) struct $name { $($(#[$meta])* pub(super) $field: Option<$type>,)* }
+
+        impl $name {
+            /// These settings, and `other`'s where there are none.
+            fn or(self, other: Self) -> Self {
+                Self { $($field: self.$field.or(other.$field),)* }
+            }
+        }
+    };
+}
+
+given! {
+    /// What was given; the defaults are in the functions that read it.
+    #[derive(Clone, Debug, Default, Args, Deserialize)]
+    #[serde(rename_all = "kebab-case", default)]
+    struct Given {
+        /// Where /metrics is served, as host:port or :port; 0 turns it off [default: 0]
+        #[arg(long, env = "METRICS_BIND_ADDRESS")]
+        metrics_bind_address: BindAddress,
+        /// Serve metrics with TLS, and only to whom the API server lets read them [default: true]
+        #[arg(long, env = "METRICS_SECURE", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+        metrics_secure: bool,
+        /// The directory of a certificate for the metrics; without it one is made for this process
+        #[arg(long, env = "METRICS_CERT_PATH")]
+        metrics_cert_path: PathBuf,
+        /// The file of the certificate in --metrics-cert-path [default: tls.crt]
+        #[arg(long, env = "METRICS_CERT_NAME")]
+        metrics_cert_name: String,
+        /// The file of the private key in --metrics-cert-path [default: tls.key]
+        #[arg(long, env = "METRICS_CERT_KEY")]
+        metrics_cert_key: String,
+        /// Where /healthz and /readyz are served, as host:port or :port; 0 turns them off [default: :8081]
+        #[arg(long, env = "HEALTH_PROBE_BIND_ADDRESS")]
+        health_probe_bind_address: BindAddress,
+        /// Work only while holding the lease, so that of several replicas one works
+        #[arg(long, env = "LEADER_ELECT", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+        leader_elect: bool,
+        /// The namespace of the lease; that of the pod, or of the kubeconfig context, unless given
+        #[arg(long, env = "LEADER_ELECTION_NAMESPACE")]
+        leader_election_namespace: String,
+        /// How long a lease lasts that is not renewed [default: 15s]
+        #[arg(long, env = "LEADER_ELECT_LEASE_DURATION")]
+        leader_elect_lease_duration: Time,
+        /// How long a leader tries to renew its lease before it gives up [default: 10s]
+        #[arg(long, env = "LEADER_ELECT_RENEW_DEADLINE")]
+        leader_elect_renew_deadline: Time,
+        /// How long to wait between tries to take or renew the lease [default: 2s]
+        #[arg(long, env = "LEADER_ELECT_RETRY_PERIOD")]
+        leader_elect_retry_period: Time,
+        /// How long running reconciles may take to finish after a signal [default: 30s]
+        #[arg(long, env = "GRACEFUL_SHUTDOWN_TIMEOUT")]
+        graceful_shutdown_timeout: Time,
+        /// Whether webhooks are served [default: true]
+        #[arg(long, env = "ENABLE_WEBHOOKS", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+        enable_webhooks: bool,
+        /// The address on which webhooks are served [default: 0.0.0.0]
+        #[arg(long, env = "WEBHOOK_HOST")]
+        webhook_host: IpAddr,
+        /// The port on which webhooks are served [default: 9443]
+        #[arg(long, env = "WEBHOOK_PORT")]
+        webhook_port: u16,
+        /// Have the API server call this https://host:port instead of the Service: for running outside the cluster
+        #[arg(long, env = "WEBHOOK_URL")]
+        webhook_url: String,
+        /// The directory of a certificate that someone else renews; without it the operator issues its own
+        #[arg(long, env = "WEBHOOK_CERT_PATH")]
+        webhook_cert_path: PathBuf,
+        /// The file of the certificate in --webhook-cert-path [default: tls.crt]
+        #[arg(long, env = "WEBHOOK_CERT_NAME")]
+        webhook_cert_name: String,
+        /// The file of the private key in --webhook-cert-path [default: tls.key]
+        #[arg(long, env = "WEBHOOK_CERT_KEY")]
+        webhook_cert_key: String,
+        /// What is logged: a level, or directives such as info,kube=debug [default: info]
+        #[arg(long, env = "RUST_LOG")]
+        log_level: String,
+        /// How log lines look [default: text]
+        #[arg(long, value_enum, env = "LOG_FORMAT")]
+        log_format: LogFormat,
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum LogFormat {
+    #[default]
+    Text,
+    Json,
+}
+
+/// The part of the file that no flag can say.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct ControllerSettings {
+    concurrency: Option<usize>,
+}
+
+/// All settings of a run.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Settings {
+    pub(super) given: Given,
+    controllers: BTreeMap<String, ControllerSettings>,
+}
+
+impl Settings {
+    /// What was given on the command line, and in the file for what was not.
+    pub(super) fn read(given: Given, file: Option<&Path>) -> Result<Self, Error> {
+        let Some(path) = file else { return Ok(Self { given, ..Self::default() }) };
+        let text = std::fs::read_to_string(path).map_err(|error| Error::Read(path.to_owned(), error))?;
+        let parsed = serde_saphyr::from_str::<Value>(&text);
+        let mut parsed = parsed.map_err(|error| Error::Yaml(path.to_owned(), Box::new(error)))?;
+        check_keys(path, &parsed)?;
+        let failed = |key: &str| {
+            let key = key.to_owned();
+            move |source| Error::Value { path: path.to_owned(), key, source }
+        };
+        let controllers = match parsed.as_object_mut().and_then(|keys| keys.remove("controllers")) {
+            Some(controllers) => serde_json::from_value(controllers).map_err(failed("controllers"))?,
+            None => BTreeMap::new(),
+        };
+        // One key at a time, so that an error can name its key.
+        let mut file = Given::default();
+        for (key, value) in parsed.as_object().into_iter().flatten() {
+            let one = Value::Object([(key.clone(), value.clone())].into_iter().collect());
+            file = serde_json::from_value::<Given>(one).map_err(failed(key))?.or(file);
+        }
+        Ok(Self { given: given.or(file), controllers })
+    }
+
+    /// The controllers whose concurrency was set. A name that no controller has is a mistake.
+    pub(super) fn concurrency(&self, known: &[&str]) -> Result<Vec<(&str, usize)>, Error> {
+        let unknown = self.controllers.keys().find(|name| !known.contains(&name.as_str()));
+        if let Some(name) = unknown {
+            return Err(Error::Controller { name: name.clone(), known: known.join(", ") });
+        }
+        let chosen = self.controllers.iter();
+        Ok(chosen.filter_map(|(name, settings)| Some((name.as_str(), settings.concurrency?))).collect())
+    }
+
+    pub(super) fn metrics(&self) -> Option<SocketAddr> {
+        self.given.metrics_bind_address.and_then(|address| address.0)
+    }
+
+    /// Whether metrics are only for whom the API server lets read them.
+    pub(super) fn metrics_secure(&self) -> bool {
+        self.given.metrics_secure.unwrap_or(true)
+    }
+
+    pub(super) fn metrics_files(&self) -> Option<Files> {
+        let given = &self.given;
+        files(
+            given.metrics_cert_path.as_ref()?,
+            given.metrics_cert_name.as_ref(),
+            given.metrics_cert_key.as_ref(),
+        )
+    }
+
+    pub(super) fn probes(&self) -> Option<SocketAddr> {
+        let default = BindAddress(Some(SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), 8081)));
+        self.given.health_probe_bind_address.unwrap_or(default).0
+    }
+
+    pub(super) fn drain(&self) -> Option<Duration> {
+        self.given.graceful_shutdown_timeout.map(|time| time.0)
+    }
+
+    pub(super) fn log_level(&self) -> &str {
+        self.given.log_level.as_deref().unwrap_or("info")
+    }
+
+    /// The election, if there is to be one.
+    pub(super) fn election(
+        &self,
+        operator: &str,
+        namespace: &str,
+        identity: String,
+    ) -> Option<LeaderElection> {
+        let given = &self.given;
+        let namespace = given.leader_election_namespace.as_deref().unwrap_or(namespace);
+        let mut election = LeaderElection::new(operator, namespace, identity);
+        let times = [
+            (&mut election.duration, given.leader_elect_lease_duration),
+            (&mut election.renew_deadline, given.leader_elect_renew_deadline),
+            (&mut election.retry_period, given.leader_elect_retry_period),
+        ];
+        for (time, given) in times {
+            *time = given.map_or(*time, |given| given.0);
+        }
+        given.leader_elect.unwrap_or(false).then_some(election)
+    }
+
+    /// The webhook server, unless it is turned off.
+    pub(super) fn webhooks(&self, operator: &str, namespace: &str) -> Option<webhook::Server> {
+        let given = &self.given;
+        if !given.enable_webhooks.unwrap_or(true) {
+            return None;
+        }
+        let host = given.webhook_host.unwrap_or(Ipv4Addr::UNSPECIFIED.into());
+        let path = given.webhook_cert_path.as_ref();
+        let files = path
+            .and_then(|path| files(path, given.webhook_cert_name.as_ref(), given.webhook_cert_key.as_ref()));
+        Some(webhook::Server {
+            address: SocketAddr::new(host, given.webhook_port.unwrap_or(9443)),
+            reach: match &given.webhook_url {
+                Some(url) => Reach::Url(url.clone()),
+                None => manifests::service(operator, namespace),
+            },
+            certificates: match files {
+                Some(Files { certificate, key }) => Certificates::Files { certificate, key },
+                None => Certificates::Issued {
+                    namespace: namespace.to_owned(),
+                    secret: manifests::secret_name(operator),
+                },
+            },
+        })
+    }
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "so that both callers read alike")]
+fn files(directory: &Path, certificate: Option<&String>, key: Option<&String>) -> Option<Files> {
+    let file = |name: Option<&String>, default: &str| directory.join(name.map_or(default, String::as_str));
+    Some(Files { certificate: file(certificate, "tls.crt"), key: file(key, "tls.key") })
+}
+
+/// Refuses keys that nobody reads: a misspelt setting must not be a silent default.
+fn check_keys(path: &Path, parsed: &Value) -> Result<(), Error> {
+    let command = Given::augment_args(Command::new("settings"));
+    let mut known: Vec<&str> = command.get_arguments().filter_map(|argument| argument.get_long()).collect();
+    known.push("controllers");
+    let keys = parsed.as_object().into_iter().flat_map(|keys| keys.keys());
+    let Some(key) = keys.into_iter().find(|key| !known.contains(&key.as_str())) else { return Ok(()) };
+    let alike = |name: &&&str| (strsim::jaro_winkler(key, name) * 1000.0) as u32;
+    let nearest = known.iter().max_by_key(alike).map_or(String::new(), ToString::to_string);
+    Err(Error::Unknown { path: path.to_owned(), key: key.clone(), nearest })
+}
+
+/// `host:port`, `:port` for all interfaces, or `0` for none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "Value")]
+pub(super) struct BindAddress(pub(super) Option<SocketAddr>);
+
+impl FromStr for BindAddress {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "0" {
+            return Ok(Self(None));
+        }
+        let hint = || format!("{text:?} is no address; write host:port, :port, or 0 for none");
+        let address = match text.strip_prefix(':') {
+            Some(port) => {
+                SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), port.parse().map_err(|_| hint())?)
+            }
+            None => text.replacen("localhost", "127.0.0.1", 1).parse().map_err(|_| hint())?,
+        };
+        Ok(Self(Some(address)))
+    }
+}
+
+impl TryFrom<Value> for BindAddress {
+    type Error = String;
+
+    fn try_from(value: Value) -> Result<Self, String> {
+        plain(&value).parse()
+    }
+}
+
+/// A time such as `30s` or `1m30s`; a bare number is seconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "Value")]
+pub(super) struct Time(pub(super) Duration);
+
+impl FromStr for Time {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let hint = || format!("{text:?} is no time; write 30s, 1m30s or a number of seconds");
+        if let Ok(seconds) = text.parse() {
+            return Ok(Self(Duration::from_secs(seconds)));
+        }
+        let time: jiff::SignedDuration = text.parse().map_err(|_| hint())?;
+        Duration::try_from(time).map(Self).map_err(|_| hint())
+    }
+}
+
+impl TryFrom<Value> for Time {
+    type Error = String;
+
+    fn try_from(value: Value) -> Result<Self, String> {
+        plain(&value).parse()
+    }
+}
+
+/// A YAML scalar as a flag would have it.
+fn plain(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), ToOwned::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(name: &str, text: &str) -> PathBuf {
+        let path = std::env::temp_dir().join(format!("windlass-settings-{name}-{}", std::process::id()));
+        std::fs::write(&path, text).unwrap();
+        path
+    }
+
+    #[test]
+    fn addresses_are_read_as_controller_runtime_reads_them() {
+        let read = |text: &str| text.parse::<BindAddress>().map(|address| address.0.map(|a| a.to_string()));
+        assert_eq!(read("0"), Ok(None));
+        assert_eq!(read(":8081"), Ok(Some("0.0.0.0:8081".into())));
+        assert_eq!(read("localhost:80"), Ok(Some("127.0.0.1:80".into())));
+        assert_eq!(read("[::1]:80"), Ok(Some("[::1]:80".into())));
+        assert!(read("8081").unwrap_err().contains("write host:port"));
+    }
+
+    #[test]
+    fn times_are_seconds_or_say_their_unit() {
+        let read = |text: &str| text.parse::<Time>().map(|time| time.0.as_secs());
+        assert_eq!((read("30"), read("45s"), read("1m30s")), (Ok(30), Ok(45), Ok(90)));
+        assert!(read("soon").unwrap_err().contains("write 30s"));
+    }
+
+    #[test]
+    fn a_flag_wins_over_the_file_and_the_file_over_the_default() {
+        let path = file(
+            "precedence",
+            "leader-elect: true\nwebhook-port: 1234\nhealth-probe-bind-address: 0\n\
+             graceful-shutdown-timeout: 1m\nlog-format: json\ncontrollers: {box: {concurrency: 4}}\n",
+        );
+        let flags = Given { webhook_port: Some(99), ..Given::default() };
+        let settings = Settings::read(flags, Some(&path)).unwrap();
+        let server = settings.webhooks("op", "ns").unwrap();
+        assert_eq!(server.address.port(), 99, "the flag");
+        assert!(settings.election("op", "ns", "me".into()).is_some(), "the file");
+        assert_eq!((settings.probes(), settings.drain()), (None, Some(Duration::from_mins(1))));
+        assert_eq!(settings.given.log_format, Some(LogFormat::Json));
+        assert!(settings.metrics_secure() && settings.metrics().is_none(), "the defaults");
+        assert_eq!(settings.concurrency(&["box", "pod"]).unwrap(), [("box", 4)]);
+        assert!(settings.concurrency(&["pod"]).is_err());
+        std::fs::remove_file(path).unwrap();
+    }
+
+    #[test]
+    fn an_empty_file_changes_nothing_and_a_misspelt_key_is_refused() {
+        let path = file("empty", "");
+        assert!(Settings::read(Given::default(), Some(&path)).is_ok());
+        std::fs::remove_file(path).unwrap();
+        let path = file("misspelt", "metrics-adress: 0\n");
+        let error = Settings::read(Given::default(), Some(&path)).unwrap_err();
+        assert!(error.hint().unwrap().contains("metrics-"), "{error}");
+        std::fs::remove_file(path).unwrap();
+    }
+}

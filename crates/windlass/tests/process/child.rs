@@ -1,0 +1,98 @@
+//! An operator process that ends with its test, and what it wrote.
+
+use std::{
+    io::{BufRead, BufReader},
+    path::Path,
+    process::{Child, Command, ExitStatus, Stdio},
+    sync::{Arc, Mutex},
+    time::{Duration, Instant},
+};
+
+pub struct Operator {
+    child: Child,
+    lines: Arc<Mutex<Vec<(Instant, String)>>>,
+}
+
+impl Operator {
+    /// Starts the operator with these arguments, in an otherwise empty environment.
+    pub fn start(kubeconfig: &Path, worker: &str, args: &[&str]) -> Self {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .arg("operator")
+            .args(args)
+            .env_clear()
+            .env("KUBECONFIG", kubeconfig)
+            .env("WORKER", worker)
+            .env("POD_NAME", worker)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let (lines, output) = (Arc::new(Mutex::new(Vec::new())), child.stderr.take().unwrap());
+        let seen = Arc::clone(&lines);
+        std::thread::spawn(move || {
+            for line in BufReader::new(output).lines().map_while(Result::ok) {
+                seen.lock().unwrap().push((Instant::now(), line));
+            }
+        });
+        Self { child, lines }
+    }
+
+    /// Runs the operator to its end, which must come by itself.
+    pub fn run(kubeconfig: &Path, args: &[&str]) -> (ExitStatus, String) {
+        let mut operator = Self::start(kubeconfig, "", args);
+        let status = operator.ended(Duration::from_secs(60));
+        (status, operator.output())
+    }
+
+    pub fn output(&self) -> String {
+        let lines: Vec<String> = self.lines.lock().unwrap().iter().map(|(_, line)| line.clone()).collect();
+        lines.join("\n")
+    }
+
+    /// When a line with this text was written, once it was.
+    pub fn wrote(&self, text: &str, within: Duration) -> Instant {
+        let deadline = Instant::now() + within;
+        loop {
+            let found = self.lines.lock().unwrap().iter().find(|(_, line)| line.contains(text)).map(|l| l.0);
+            match found {
+                Some(at) => return at,
+                None if Instant::now() > deadline => panic!("{text:?} was not written:\n{}", self.output()),
+                None => std::thread::sleep(Duration::from_millis(5)),
+            }
+        }
+    }
+
+    /// Waits for the end of the process.
+    pub fn ended(&mut self, within: Duration) -> ExitStatus {
+        let deadline = Instant::now() + within;
+        loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                // The reader is a moment behind.
+                std::thread::sleep(Duration::from_millis(50));
+                return status;
+            }
+            assert!(Instant::now() < deadline, "still running:\n{}", self.output());
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Asks it to end.
+    pub fn terminate(&self) {
+        let id = self.child.id().to_string();
+        assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
+    }
+
+    /// Ends it without asking.
+    pub fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+impl Drop for Operator {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

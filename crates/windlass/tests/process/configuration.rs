@@ -1,0 +1,98 @@
+//! Bad configuration: one clear line, a hint where one helps, and an exit code.
+
+use std::{net::TcpListener, path::Path};
+
+use crate::{child::Operator, setting};
+
+/// Runs to the end, which must be a failure of one line, or two with a hint.
+fn fails(kubeconfig: &Path, args: &[&str], code: i32, expected: &[&str]) {
+    let (status, output) = Operator::run(kubeconfig, args);
+    assert_eq!(status.code(), Some(code), "{args:?}:\n{output}");
+    for text in expected {
+        assert!(output.contains(text), "{text:?} is missing for {args:?}:\n{output}");
+    }
+    assert!(!output.contains("panicked"), "{output}");
+    let errors = output.lines().filter(|line| line.starts_with("error: ")).count();
+    assert_eq!(errors, 1, "one clear line for {args:?}:\n{output}");
+}
+
+/// A kubeconfig that leads nowhere.
+fn nowhere(directory: &Path) -> std::path::PathBuf {
+    let path = directory.join("nowhere");
+    let text = "apiVersion: v1\nkind: Config\ncurrent-context: x\n\
+        clusters: [{name: x, cluster: {server: \"https://127.0.0.1:1\"}}]\n\
+        contexts: [{name: x, context: {cluster: x, user: x}}]\nusers: [{name: x, user: {token: t}}]\n";
+    std::fs::write(&path, text).unwrap();
+    path
+}
+
+pub fn mistakes() {
+    let directory = setting::directory("mistakes");
+    let (absent, nowhere) = (directory.join("absent"), nowhere(&directory));
+    fails(&absent, &["--metrics-bind-adress=:1"], 2, &["--metrics-bind-adress", "--metrics-bind-address"]);
+    fails(&absent, &["--metrics-bind-address=8080"], 2, &["write host:port, :port, or 0 for none"]);
+    fails(&absent, &["--log-level=a=b=c"], 1, &["failed to read --log-level", "hint: write error, warn"]);
+    fails(&absent, &[], 1, &["failed to find a cluster", "hint: set KUBECONFIG"]);
+    fails(
+        &nowhere,
+        &[],
+        1,
+        &["failed to reach the API server at https://127.0.0.1:1", "hint: is the cluster up"],
+    );
+    let config = directory.join("config.yaml");
+    let path = config.to_str().unwrap();
+    let mut with = |text: &str, expected: &[&str]| {
+        std::fs::write(&config, text).unwrap();
+        fails(&absent, &["--config", path], 1, expected);
+    };
+    with("leader-elekt: true\n", &["unknown key \"leader-elekt\"", "hint: did you mean \"leader-elect\"?"]);
+    with("webhook-port: many\n", &["failed to read", "webhook-port"]);
+    with(
+        "controllers: {parsel: {concurrency: 2}}\n",
+        &["no controller is named \"parsel\"", "hint: ", "parcel"],
+    );
+    with("{", &["failed to read"]);
+    fails(&absent, &["--config", "/nonexistent.yaml"], 1, &["failed to read /nonexistent.yaml"]);
+    std::fs::remove_dir_all(directory).unwrap();
+}
+
+pub fn refusals() {
+    let runtime = setting::runtime();
+    let directory = setting::directory("refusals");
+    let kubeconfig = directory.join("kubeconfig");
+    let admin = runtime.block_on(setting::embedded());
+    std::fs::write(&kubeconfig, serde_json::to_string(&admin).unwrap()).unwrap();
+    let quiet = ["--health-probe-bind-address=0", "--enable-webhooks=false"];
+    fails(
+        &kubeconfig,
+        &quiet,
+        1,
+        &["failed to list Parcel.process.windlass.dev", "hint: are its CRDs installed?"],
+    );
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap();
+    for (flag, probes) in [("--metrics-bind-address", quiet[0]), ("--health-probe-bind-address", "")] {
+        let taken = format!("{flag}={address}");
+        let args: Vec<&str> =
+            [taken.as_str(), probes, quiet[1]].into_iter().filter(|arg| !arg.is_empty()).collect();
+        fails(&kubeconfig, &args, 1, &[&format!("failed to listen on {address}"), "hint: choose another"]);
+    }
+    let port = format!("--webhook-port={}", address.port());
+    let args = [quiet[0], "--webhook-host=127.0.0.1", &port];
+    fails(
+        &kubeconfig,
+        &args,
+        1,
+        &[&format!("failed to listen on {address} for webhooks"), "hint: choose another"],
+    );
+    let args = [quiet[0], "--webhook-port=0", "--webhook-cert-path=/nonexistent"];
+    fails(&kubeconfig, &args, 1, &["failed to load the certificate of the webhooks", "/nonexistent/tls.crt"]);
+    // A user without any permission.
+    let stranger = std::fs::read_to_string(&kubeconfig).unwrap();
+    let mut stranger: serde_json::Value = serde_json::from_str(&stranger).unwrap();
+    stranger["users"][0]["user"]["as"] = "stranger".into();
+    let path = directory.join("stranger");
+    std::fs::write(&path, stranger.to_string()).unwrap();
+    fails(&path, &quiet, 1, &["failed to list", "forbidden", "hint: grant what the `rbac` command prints"]);
+    std::fs::remove_dir_all(directory).unwrap();
+}

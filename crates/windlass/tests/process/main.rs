@@ -1,0 +1,50 @@
+//! Operators as processes: what they say when something is wrong, how they hand over to each other, and what the
+//! API server sees of their webhooks.
+//!
+//! This binary is both: started with `operator` as its first argument it is the operator, otherwise the tests,
+//! which start it. The tests of a real cluster are ignored unless asked for, as everywhere:
+//! `#[ignore = "needs a real cluster"]`.
+
+#![expect(clippy::unwrap_used, unreachable_pub, reason = "all of this is test code")]
+
+mod child;
+mod configuration;
+mod election;
+mod operator;
+mod setting;
+mod webhooks;
+
+use std::process::ExitCode;
+
+use libtest_mimic::{Arguments, Trial};
+
+fn main() -> ExitCode {
+    let mut args: Vec<std::ffi::OsString> = std::env::args_os().collect();
+    if args.get(1).is_some_and(|arg| arg == "operator") {
+        args.remove(1);
+        return operator::operator().main_from(args);
+    }
+    let real = |name: &str, test: fn()| {
+        Trial::test(name, move || {
+            test();
+            Ok(())
+        })
+        .with_ignored_flag(true)
+    };
+    let plain = |name: &str, test: fn()| {
+        Trial::test(name, move || {
+            test();
+            Ok(())
+        })
+    };
+    let trials = vec![
+        plain("mistakes_in_the_configuration_end_in_one_clear_line", configuration::mistakes),
+        plain("a_cluster_that_refuses_ends_the_process_with_advice", configuration::refusals),
+        plain("webhooks_serve_the_embedded_cluster", webhooks::embedded),
+        real("real::webhooks_reject_default_warn_and_convert", webhooks::real),
+        real("real::a_standby_follows_a_release_a_death_and_a_partition", election::real),
+        real("real::a_watch_recovers_when_the_api_server_was_away", election::recovery),
+    ];
+    let arguments = Arguments::from_args();
+    libtest_mimic::run(&arguments, trials).exit_code()
+}

@@ -23,7 +23,7 @@ use tokio::time::Instant;
 use crate::error::chain;
 
 /// How long an answer of the API server holds.
-const REMEMBERED: Duration = Duration::from_secs(60);
+const REMEMBERED: Duration = Duration::from_mins(1);
 /// How many answers are remembered; more means that someone is trying tokens.
 const MOST: usize = 1000;
 

@@ -285,10 +285,10 @@ fn check_keys(path: &Path, parsed: &Value) -> Result<(), Error> {
     let command = Given::augment_args(Command::new("settings"));
     let mut known: Vec<&str> = command.get_arguments().filter_map(|argument| argument.get_long()).collect();
     known.push("controllers");
-    let keys = parsed.as_object().into_iter().flat_map(|keys| keys.keys());
-    let Some(key) = keys.into_iter().find(|key| !known.contains(&key.as_str())) else { return Ok(()) };
+    let mut keys = parsed.as_object().into_iter().flat_map(|keys| keys.keys());
+    let Some(key) = keys.find(|key| !known.contains(&key.as_str())) else { return Ok(()) };
     let alike = |name: &&&str| (strsim::jaro_winkler(key, name) * 1000.0) as u32;
-    let nearest = known.iter().max_by_key(alike).map_or(String::new(), ToString::to_string);
+    let nearest = known.iter().max_by_key(alike).map_or(String::new(), |name| (*name).to_owned());
     Err(Error::Unknown { path: path.to_owned(), key: key.clone(), nearest })
 }
 

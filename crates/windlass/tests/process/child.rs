@@ -41,7 +41,7 @@ impl Operator {
     /// Runs the operator to its end, which must come by itself.
     pub fn run(kubeconfig: &Path, args: &[&str]) -> (ExitStatus, String) {
         let mut operator = Self::start(kubeconfig, "", args);
-        let status = operator.ended(Duration::from_secs(60));
+        let status = operator.ended(Duration::from_mins(1));
         (status, operator.output())
     }
 

@@ -41,7 +41,7 @@ pub fn mistakes() {
     );
     let config = directory.join("config.yaml");
     let path = config.to_str().unwrap();
-    let mut with = |text: &str, expected: &[&str]| {
+    let with = |text: &str, expected: &[&str]| {
         std::fs::write(&config, text).unwrap();
         fails(&absent, &["--config", path], 1, expected);
     };

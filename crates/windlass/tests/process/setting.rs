@@ -130,7 +130,7 @@ impl Setting {
         let request: TokenRequest =
             serde_json::from_value(json!({"spec": {"audiences": [], "expirationSeconds": 3600}})).unwrap();
         let answer = accounts.create_token_request(operator::NAME, &PostParams::default(), &request).await;
-        answer.unwrap().status.unwrap().token
+        answer.unwrap().status.unwrap().token.unwrap()
     }
 
     /// A kubeconfig of the operator's account, through another address if one is given.

@@ -102,7 +102,8 @@ impl Setting {
 
     /// A Service that only is another name has no ports to translate.
     fn change_port(&self, manifest: &mut Value) {
-        for webhook in manifest["webhooks"].as_array_mut().into_iter().flatten() {
+        let webhooks = manifest.get_mut("webhooks").and_then(Value::as_array_mut);
+        for webhook in webhooks.into_iter().flatten() {
             webhook["clientConfig"]["service"]["port"] = self.port.into();
         }
         if let Some(service) = manifest.pointer_mut("/spec/conversion/webhook/clientConfig/service") {

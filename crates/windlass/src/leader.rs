@@ -252,7 +252,7 @@ async fn freed(states: &mut BoxStream<'static, Option<Lease>>) {
             return;
         }
     }
-    std::future::pending().await
+    std::future::pending::<()>().await;
 }
 
 fn microseconds(time: Timestamp) -> Timestamp {

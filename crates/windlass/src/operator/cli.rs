@@ -42,7 +42,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Run the controllers (the default)
-    Run(RunArgs),
+    Run(Box<RunArgs>),
     /// Print everything that runs the operator in a cluster, as YAML
     Manifests(PlacementArgs),
     /// Print the custom resource definitions, as YAML
@@ -186,8 +186,8 @@ fn report(error: &CliError) {
 }
 
 async fn execute(operator: Operator, cli: Cli) -> Result<(), CliError> {
-    match cli.command.unwrap_or(Command::Run(cli.run)) {
-        Command::Run(args) => run(operator, args).await,
+    match cli.command.unwrap_or(Command::Run(Box::new(cli.run))) {
+        Command::Run(args) => run(operator, *args).await,
         Command::Manifests(args) => {
             let placement = args.placement(&operator);
             print(&operator.manifests(&placement))

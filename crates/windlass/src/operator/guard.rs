@@ -34,11 +34,13 @@ enum Answer {
     Forbidden,
 }
 
+type Known = BTreeMap<Vec<u8>, (Instant, Answer)>;
+
 /// Answers of the API server by the digest of a token and the path.
 #[derive(Clone)]
 pub(super) struct Guard {
     client: Client,
-    known: Arc<Mutex<BTreeMap<Vec<u8>, (Instant, Answer)>>>,
+    known: Arc<Mutex<Known>>,
 }
 
 impl Guard {

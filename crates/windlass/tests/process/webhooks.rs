@@ -37,7 +37,11 @@ pub fn real() {
         converted(&setting.admin, &setting.namespace).await;
         first.terminate();
         assert!(first.ended(Duration::from_secs(20)).success(), "{}", first.output());
-        assert!(!first.output().contains("orbidden"), "the generated rules must suffice:\n{}", first.output());
+        assert!(
+            !first.output().contains("orbidden"),
+            "the generated rules must suffice:\n{}",
+            first.output()
+        );
         drop(first);
         // The certificate is in the Secret: whoever comes next is trusted at once.
         let second = replica("two");

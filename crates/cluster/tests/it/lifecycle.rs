@@ -12,17 +12,10 @@ use windlass_cluster::Cluster;
 use crate::support::{create, deployment, pods_of, wait, wait_complete};
 
 #[tokio::test]
-async fn a_cluster_answers_at_once() {
-    // The first cluster of a process pays for what all share.
-    Cluster::start().await.unwrap().shutdown().await.unwrap();
-    let started = std::time::Instant::now();
+async fn a_cluster_answers_its_first_request() {
     let cluster = Cluster::start().await.unwrap();
     let namespaces: Api<Namespace> = Api::all(cluster.client());
     assert!(namespaces.get_opt("default").await.unwrap().is_some());
-    let took = started.elapsed();
-    println!("first answer after {took:?}");
-    // Thirty milliseconds in a release build; this one is not optimised and shares its machine.
-    assert!(took < Duration::from_millis(300), "{took:?}");
     cluster.shutdown().await.unwrap();
 }
 

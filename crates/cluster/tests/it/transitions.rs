@@ -69,8 +69,12 @@ macro_rules! compared {
             }
         )*
 
-        #[test]
-        fn every_scenario_is_compared() {
+        #[tokio::test(flavor = "multi_thread")]
+        async fn every_scenario_is_compared() {
+            // Names a kubeconfig when the recordings are to be made again.
+            if let Some(kubeconfig) = std::env::var_os("WINDLASS_TRANSITIONS_RECORD") {
+                record(kubeconfig.as_ref()).await;
+            }
             let names: Vec<&str> = scenarios::all().iter().map(|scenario| scenario.name).collect();
             assert_eq!(names, [$(stringify!($name)),*]);
         }
@@ -91,10 +95,9 @@ compared!(
 );
 
 /// Plays every scenario on a real control plane, over our node, and writes down what happened.
-#[tokio::test(flavor = "multi_thread")]
-#[ignore = "needs a real cluster"]
-async fn record() {
-    let config = Config::infer().await.expect("KUBECONFIG must name a cluster");
+async fn record(kubeconfig: &std::path::Path) {
+    let kubeconfig = kube::config::Kubeconfig::read_from(kubeconfig).unwrap();
+    let config = Config::from_custom_kubeconfig(kubeconfig, &Default::default()).await.unwrap();
     let client = Client::try_from(config).unwrap();
     let node = Controllers {
         workloads: false,

@@ -152,6 +152,17 @@ impl Error {
         error
     }
 
+    /// A failure that the real server did not foresee: a code, a message and no reason.
+    pub fn bare(message: impl Into<String>) -> Self {
+        Self { reason: None, code: 500, message: message.into(), details: None, status: None }
+    }
+
+    /// A patch that makes no object of the kind.
+    pub fn bad_patch(patch: &str, why: impl std::fmt::Display) -> Self {
+        let cause = Cause::invalid("patch", &json!(patch), why);
+        Self::invalid(Named { group: "", resource: "" }, "", vec![cause])
+    }
+
     /// There is no such object.
     pub fn not_found(what: Named<'_>, name: &str) -> Self {
         Self::new(Reason::NotFound, format!("{what} \"{name}\" not found")).about(what, name)

@@ -147,6 +147,7 @@ impl ApiServer {
             Route::Discovery(part) => call.discover(&part),
             Route::OpenApi(part) => Ok(call.open_api(part.as_deref())),
             Route::Resource(place) => call.resource(&place).await,
+            Route::Unknown if parts.uri.path().starts_with("/api/v1/") => Err(Error::no_such_path()),
             Route::Unknown => Ok(answer::not_a_path()),
         }
     }
@@ -209,7 +210,8 @@ impl Call<'_> {
     fn verb(&self, place: &Place) -> &'static str {
         let named = place.name.is_some();
         match self.parts.method {
-            Method::GET | Method::HEAD if self.query.flag("watch") => "watch",
+            // One object is got, never watched: whoever wants that selects it by name.
+            Method::GET | Method::HEAD if place.watch || (!named && self.query.flag("watch")) => "watch",
             Method::GET | Method::HEAD if named => "get",
             Method::GET | Method::HEAD => "list",
             Method::POST => "create",
@@ -222,6 +224,9 @@ impl Call<'_> {
     }
 
     async fn resource(&self, place: &Place) -> Result<Response<Body>> {
+        if self.registry.catalog().group(&place.group).is_none() {
+            return Ok(answer::not_a_path());
+        }
         let resource = self.registry.resource(&place.group, &place.version, &place.resource)?;
         if place.namespace.is_some() && !resource.namespaced {
             return Err(Error::no_such_path());
@@ -236,11 +241,22 @@ impl Call<'_> {
         } else if verb.is_empty() || resource.allow(verb).is_err() {
             return Err(not_allowed());
         }
-        if place.namespace.is_none() && resource.namespaced && (place.name.is_some() || verb == "create") {
-            return Err(Error::no_such_path());
+        if place.namespace.is_none() && resource.namespaced {
+            if place.name.is_some() {
+                return Err(Error::no_such_path());
+            }
+            if !matches!(verb, "list" | "watch") {
+                return Err(not_allowed());
+            }
         }
-        let response = self.perform(verb, place, &resource).await?;
-        Ok(answer::with_warnings(response, deprecation(&resource).as_slice()))
+        let unnamed = place.name.is_none() && matches!(verb, "update" | "patch");
+        if unnamed || (verb == "create" && place.name.is_some() && place.subresource.is_none()) {
+            return Err(not_allowed());
+        }
+        if let Some(warning) = deprecation(&resource) {
+            self.warnings.add(warning);
+        }
+        self.perform(verb, place, &resource).await
     }
 
     async fn perform(&self, verb: &str, place: &Place, resource: &Arc<Resource>) -> Result<Response<Body>> {
@@ -263,13 +279,14 @@ impl Call<'_> {
 }
 
 /// What Kubernetes says to whoever uses a kind that it would like to be rid of.
-fn deprecation(resource: &Resource) -> Option<String> {
-    let text = match (&*resource.group, &*resource.plural) {
-        ("", "componentstatuses") => "v1 ComponentStatus is deprecated in v1.19+",
-        ("", "endpoints") => "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
-        _ => return None,
-    };
-    Some(text.to_owned())
+fn deprecation(resource: &Resource) -> Option<&'static str> {
+    match (&*resource.group, &*resource.plural) {
+        ("", "componentstatuses") => Some("v1 ComponentStatus is deprecated in v1.19+"),
+        ("", "endpoints") => {
+            Some("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice")
+        }
+        _ => None,
+    }
 }
 
 fn not_allowed() -> Error {

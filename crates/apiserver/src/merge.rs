@@ -27,6 +27,7 @@ pub use field_set::FieldSet;
 pub use fields_v1::FieldsError;
 pub use managed::ManagedFieldsError;
 pub use path::{Path, PathElement};
+pub(crate) use strategic::as_go;
 pub use strategic::{PatchError, strategic};
 pub use typed::fields_of;
 pub use update::{UpdateOptions, keep_times, track_update};

@@ -21,6 +21,7 @@ pub mod crd;
 mod decode;
 mod delete;
 mod event;
+mod evict;
 mod list;
 mod metadata;
 mod patch;

@@ -11,6 +11,8 @@ pub(super) enum Shape {
     Table,
     /// The metadata alone.
     Metadata,
+    /// The metadata of each object of a list.
+    MetadataList,
 }
 
 /// The first shape of the `Accept` header that can be served. JSON is the only encoding.
@@ -19,8 +21,17 @@ pub(super) fn negotiate(accept: &str) -> Result<Shape> {
         return Ok(Shape::Object);
     }
     accept.split(',').find_map(shape).ok_or_else(|| {
-        let message = "only the following media types are accepted: application/json";
-        Error::new(Reason::NotAcceptable, message)
+        let known = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
+        if accept.contains("application/json") || accept.contains("application/vnd.kubernetes.protobuf") {
+            return Error::new(
+                Reason::NotAcceptable,
+                format!("only the following media types are accepted: {known}"),
+            );
+        }
+        let message = format!("406: Not Acceptable\n\nAvailable representations: {known}");
+        let mut error = Error::new(Reason::NotAcceptable, message);
+        error.details = Some(Box::default());
+        error
     })
 }
 
@@ -35,13 +46,18 @@ fn shape(range: &str) -> Option<Shape> {
     match parameter("as") {
         None => Some(Shape::Object),
         Some("Table") if parameter("g") == Some("meta.k8s.io") => Some(Shape::Table),
-        Some("PartialObjectMetadata" | "PartialObjectMetadataList")
-            if parameter("g") == Some("meta.k8s.io") =>
-        {
-            Some(Shape::Metadata)
+        Some("PartialObjectMetadataList") if parameter("g") == Some("meta.k8s.io") => {
+            Some(Shape::MetadataList)
         }
+        Some("PartialObjectMetadata") if parameter("g") == Some("meta.k8s.io") => Some(Shape::Metadata),
         Some(_) => None,
     }
+}
+
+/// Whether the client asks for the version of tables and metadata that came before the first.
+pub(super) fn is_beta(accept: &str) -> bool {
+    let first = accept.split(',').find(|range| shape(range).is_some()).unwrap_or_default();
+    first.split(';').any(|part| part.trim() == "v=v1beta1")
 }
 
 /// Whether the client understands aggregated discovery, version 2.

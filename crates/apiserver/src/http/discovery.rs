@@ -42,18 +42,20 @@ impl Call<'_> {
             }
             Discovery::Resources { group, version } => {
                 let Some(found) = catalog.version(group, version) else {
-                    return if group.is_empty() {
-                        Err(Error::no_such_path())
-                    } else {
-                        Ok(answer::not_a_path())
+                    return match catalog.group(group) {
+                        Some(_) => Err(Error::no_such_path()),
+                        None => Ok(answer::not_a_path()),
                     };
                 };
                 let resources: Vec<Value> =
                     found.resources.iter().flat_map(|one| list_entries(one)).collect();
-                Ok(answer::json(&json!({
-                    "kind": "APIResourceList", "apiVersion": "v1",
-                    "groupVersion": group_version(group, version), "resources": resources,
-                })))
+                let mut list = json!({"kind": "APIResourceList", "groupVersion": group_version(group, version),
+                    "resources": resources});
+                // The core group is as old as the list itself, which had no version then.
+                if !group.is_empty() {
+                    list["apiVersion"] = json!("v1");
+                }
+                Ok(answer::json(&list))
             }
         }
     }

@@ -50,6 +50,8 @@ pub(super) struct Place {
     pub(super) resource: String,
     pub(super) name: Option<String>,
     pub(super) subresource: Option<String>,
+    /// Below `/watch`, where watches lived before they were a parameter.
+    pub(super) watch: bool,
 }
 
 impl Route {
@@ -84,6 +86,10 @@ impl Route {
     }
 
     fn place(group: &str, version: &str, rest: &[&str]) -> Self {
+        let (watch, rest) = match rest {
+            ["watch", rest @ ..] if !rest.is_empty() => (true, rest),
+            _ => (false, rest),
+        };
         let (namespace, rest) = match rest {
             // A namespace's own subresources look like resources inside of it.
             ["namespaces", _, "status" | "finalize"] => (None, rest),
@@ -105,6 +111,7 @@ impl Route {
             resource: resource.to_owned(),
             name: name.map(str::to_owned),
             subresource: subresource.map(str::to_owned),
+            watch,
         })
     }
 }

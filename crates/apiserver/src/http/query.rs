@@ -41,15 +41,30 @@ impl Query {
             .map_err(|_| Error::bad_request(format!("strconv.ParseInt: parsing \"{text}\": invalid syntax")))
     }
 
+    /// A number that may be negative.
+    pub(super) fn signed(&self, name: &str) -> Result<Option<i64>> {
+        let text = self.get(name);
+        if text.is_empty() {
+            return Ok(None);
+        }
+        text.parse()
+            .map(Some)
+            .map_err(|_| Error::bad_request(format!("strconv.ParseInt: parsing \"{text}\": invalid syntax")))
+    }
+
     pub(super) fn seconds(&self, name: &str) -> Result<Option<Duration>> {
         Ok(self.number(name)?.map(Duration::from_secs))
     }
 
-    pub(super) fn dry_run(&self) -> Result<bool> {
+    pub(super) fn dry_run(&self, kind: &str) -> Result<bool> {
         match self.get("dryRun") {
             "" => Ok(false),
             "All" => Ok(true),
-            other => Err(invalid_option("dryRun", other, &["All"])),
+            other => {
+                let mut cause = Cause::not_supported("dryRun", other, &["All"]);
+                cause.message = format!("Unsupported value: [{}]: supported values: \"All\"", json!(other));
+                Err(Error::invalid(Named { group: "meta.k8s.io", resource: kind }, "", vec![cause]))
+            }
         }
     }
 
@@ -59,7 +74,10 @@ impl Query {
             "" => None,
             "Exact" => Some(Match::Exact),
             "NotOlderThan" => Some(Match::NotOlderThan),
-            other => return Err(invalid_option("resourceVersionMatch", other, &["Exact", "NotOlderThan"])),
+            other => {
+                let allowed = ["Exact", "NotOlderThan", ""];
+                return Err(invalid_option("ListOptions", "resourceVersionMatch", other, &allowed));
+            }
         };
         Ok(ListOptions {
             namespace: namespace.map(str::to_owned),
@@ -72,18 +90,28 @@ impl Query {
     }
 
     /// The options of a write. A writer that does not name itself is named by its user agent.
-    pub(super) fn write(&self, user_agent: &str) -> Result<WriteOptions> {
+    pub(super) fn write(&self, user_agent: &str, kind: &str) -> Result<WriteOptions> {
         let validation = match self.get("fieldValidation") {
             "" | "Warn" => FieldValidation::Warn,
             "Ignore" => FieldValidation::Ignore,
             "Strict" => FieldValidation::Strict,
-            other => return Err(invalid_option("fieldValidation", other, &["Ignore", "Strict", "Warn"])),
+            other => {
+                let allowed = ["", "Ignore", "Strict", "Warn"];
+                return Err(invalid_option(kind, "fieldValidation", other, &allowed));
+            }
         };
+        if let Some((position, odd)) =
+            self.get("fieldManager").char_indices().find(|(_, one)| one.is_control())
+        {
+            let why = format!("invalid character U+{:04X} (at position {position})", u32::from(odd));
+            let cause = Cause::invalid("fieldManager", &json!(self.get("fieldManager")), why);
+            return Err(Error::invalid(Named { group: "meta.k8s.io", resource: kind }, "", vec![cause]));
+        }
         let manager = match self.get("fieldManager") {
             "" => user_agent.split('/').next().unwrap_or_default().to_owned(),
             manager => manager.to_owned(),
         };
-        let dry_run = self.dry_run()?;
+        let dry_run = self.dry_run(kind)?;
         let mut stated = Map::new();
         if dry_run {
             stated.insert("dryRun".into(), json!(["All"]));
@@ -100,7 +128,7 @@ impl Query {
     }
 }
 
-fn invalid_option(field: &str, value: &str, allowed: &[&str]) -> Error {
-    let what = Named { group: "meta.k8s.io", resource: "Options" };
+fn invalid_option(kind: &str, field: &str, value: &str, allowed: &[&str]) -> Error {
+    let what = Named { group: "meta.k8s.io", resource: kind };
     Error::invalid(what, "", vec![Cause::not_supported(field, value, allowed)])
 }

@@ -8,13 +8,13 @@ use serde_json::{Map, Value, json};
 
 use super::{
     Body, Call, Observed,
-    accept::{Shape, negotiate},
+    accept::{Shape, is_beta, negotiate},
     answer, logs,
     path::Place,
     table,
 };
 use crate::{
-    error::{Error, Result},
+    error::{Cause, Error, Named, Result},
     registry::{Presented, Resource},
 };
 
@@ -41,12 +41,12 @@ impl Call<'_> {
         let revision = self.registry.store().is_durable().then(|| object.revision()).flatten();
         let mut response = match shape {
             Shape::Object => answer::bytes(object.into_bytes()),
-            Shape::Metadata => answer::json(&partial(object.into_value())),
+            Shape::Metadata | Shape::MetadataList => answer::json(&partial(object.into_value())),
             Shape::Table => {
                 let object = object.into_value();
                 let metadata = json!({"resourceVersion": object["metadata"]["resourceVersion"]});
                 let table = table::table(resource, &[object], metadata, self.row_object()?, self.now());
-                answer::json(&table)
+                answer::json(&self.aged(table))
             }
         };
         if let Some(revision) = revision {
@@ -57,11 +57,29 @@ impl Call<'_> {
 
     pub(super) async fn list(&self, place: &Place, resource: &Arc<Resource>) -> Result<Response<Body>> {
         let shape = negotiate(self.header(header::ACCEPT))?;
+        if shape == Shape::Metadata {
+            let group = match resource.group.split('.').next() {
+                Some(group) if !group.is_empty() => group.to_owned(),
+                _ => "core".to_owned(),
+            };
+            return Err(Error::new(
+                crate::error::Reason::NotAcceptable,
+                format!(
+                    "you requested PartialObjectMetadata, but the requested object is a list (*{group}.{})",
+                    resource.list_kind
+                ),
+            ));
+        }
+        if self.query.has("sendInitialEvents") {
+            let cause = Cause::forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list");
+            let what = Named { group: "meta.k8s.io", resource: "ListOptions" };
+            return Err(Error::invalid(what, "", vec![cause]));
+        }
         let options = self.query.list(resource, place.namespace.as_deref())?;
         let list = self.registry.list(resource, &options)?;
         let mut metadata = Map::new();
         metadata.insert("resourceVersion".into(), json!(list.revision.to_string()));
-        if !list.continue_token.is_empty() {
+        if !list.continue_token.is_empty() || (resource.custom().is_some() && shape == Shape::Object) {
             metadata.insert("continue".into(), json!(list.continue_token));
         }
         if let Some(remaining) = list.remaining {
@@ -74,7 +92,8 @@ impl Call<'_> {
         let values: Vec<Value> = shown.into_iter().map(Presented::into_value).collect();
         Ok(answer::json(&match shape {
             Shape::Table => {
-                table::table(resource, &values, Value::Object(metadata), self.row_object()?, self.now())
+                let include = self.row_object()?;
+                self.aged(table::table(resource, &values, Value::Object(metadata), include, self.now()))
             }
             _ => json!({
                 "kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": metadata,
@@ -89,8 +108,24 @@ impl Call<'_> {
             "" | "Metadata" => Ok(table::RowObject::Metadata),
             "None" => Ok(table::RowObject::Nothing),
             "Object" => Ok(table::RowObject::Whole),
-            other => Err(Error::bad_request(format!("unrecognized includeObject value: {other}"))),
+            other => Err(Error::bad_request(format!(
+                "Unable to convert to Table as requested: includeObject: Invalid value: \"{other}\": must be 'Metadata', \
+                 'Object', 'None', or empty"
+            ))),
         }
+    }
+
+    /// A table in the version that the client asks for; the two differ in name alone.
+    fn aged(&self, mut table: Value) -> Value {
+        if is_beta(self.header(header::ACCEPT)) {
+            table["apiVersion"] = json!("meta.k8s.io/v1beta1");
+            for row in table["rows"].as_array_mut().into_iter().flatten() {
+                if row["object"]["apiVersion"] == json!("meta.k8s.io/v1") {
+                    row["object"]["apiVersion"] = json!("meta.k8s.io/v1beta1");
+                }
+            }
+        }
+        table
     }
 
     pub(super) fn now(&self) -> jiff::Timestamp {

@@ -121,7 +121,11 @@ fn custom_columns(served: &crd::Served) -> Vec<Column> {
         name: column.name.clone(),
         kind: column.kind.clone(),
         format: column.format.clone(),
-        description: column.description.clone(),
+        description: if column.description.is_empty() {
+            format!("Custom resource definition column (in JSONPath format): {}", column.json_path)
+        } else {
+            column.description.clone()
+        },
         priority: column.priority,
     });
     std::iter::once(Column::name_column()).chain(own).collect()

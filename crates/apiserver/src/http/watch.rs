@@ -47,7 +47,8 @@ impl Call<'_> {
             options.selector =
                 crate::registry::Selector::parse(resource, "", &format!("metadata.name={name}"))?;
         }
-        let revision = parse_revision(&options.resource_version)?;
+        let revision = parse_revision(&options.resource_version)
+            .map_err(|error| Error::bare(error.message.trim_start_matches("invalid resource version: ")))?;
         let start = match (initial, revision) {
             (Some(true), _) | (_, 0) => WatchStart::Now,
             (_, revision) => WatchStart::After(revision),
@@ -75,17 +76,32 @@ impl Call<'_> {
             queue: VecDeque::new(),
             ended: false,
             _permit: permit,
+            told: false,
         };
         let bookmarks = self.query.flag("allowWatchBookmarks");
         lines.begin(initial, bookmarks).await?;
         Ok(answer::body(Body::stream(lines.stream(Instant::now() + timeout, bookmarks))))
     }
 
+    /// How to read a revision is said of a list, or of the state that comes before a watch's changes.
+    fn match_of_watch(&self, options: &ListOptions) -> Result<()> {
+        let given = self.query.get("resourceVersionMatch");
+        if options.version_match.is_none() {
+            return Ok(());
+        }
+        let why = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided";
+        let mut causes = vec![Cause::forbidden("resourceVersionMatch", why)];
+        if given != "NotOlderThan" {
+            causes.push(Cause::not_supported("resourceVersionMatch", given, &["NotOlderThan"]));
+        }
+        Err(Error::invalid(Named { group: "meta.k8s.io", resource: "ListOptions" }, "", causes))
+    }
+
     /// Whether the client asked for the state first (`Some(true)`), only for changes (`Some(false)`), or
     /// left that to `resourceVersion`.
     fn initial_events(&self, options: &ListOptions) -> Result<Option<bool>> {
         if !self.query.has("sendInitialEvents") {
-            return Ok(None);
+            return self.match_of_watch(options).map(|()| None);
         }
         if options.version_match != Some(Match::NotOlderThan) {
             let why = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan";
@@ -97,15 +113,6 @@ impl Call<'_> {
             ));
         }
         let wanted = self.query.flag("sendInitialEvents");
-        if wanted && !self.query.flag("allowWatchBookmarks") {
-            let why = "sendInitialEvents requires setting allowWatchBookmarks to true";
-            let cause = Cause::forbidden("allowWatchBookmarks", why);
-            return Err(Error::invalid(
-                Named { group: "meta.k8s.io", resource: "ListOptions" },
-                "",
-                vec![cause],
-            ));
-        }
         Ok(Some(wanted))
     }
 }
@@ -126,6 +133,8 @@ struct Lines {
     queue: VecDeque<Bytes>,
     ended: bool,
     _permit: OwnedSemaphorePermit,
+    /// Whether a table's columns were told already: they are told once.
+    told: bool,
 }
 
 /// Resolves when the resource is not served any more, because its definition was removed or has changed.
@@ -222,7 +231,7 @@ impl Lines {
 
     /// A change as this watcher sees it: an object that begins to match is added, one that ceases to is
     /// deleted.
-    async fn change(&self, seen: &Seen) -> Result<Option<Bytes>> {
+    async fn change(&mut self, seen: &Seen) -> Result<Option<Bytes>> {
         let Event { change, object, before } = seen.event();
         let now = *change != Change::Deleted && self.wants(object);
         let then = before.as_ref().is_some_and(|before| self.wants(before));
@@ -234,7 +243,7 @@ impl Lines {
         };
         if kind == "DELETED" && *change != Change::Deleted {
             let last = before.as_ref().expect("what matched before must have been there before");
-            let mut value = self.registry.present(&self.resource, last).await?.into_value();
+            let mut value = self.registry.present(&mut self.resource, last).await?.into_value();
             value["metadata"]["resourceVersion"] = json!(object.revision.to_string());
             return Ok(Some(self.shaped(kind, value)));
         }
@@ -250,26 +259,31 @@ impl Lines {
         Ok(Some(self.line(kind, shown)))
     }
 
-    fn line(&self, kind: &str, shown: Presented) -> Bytes {
+    fn line(&mut self, kind: &str, shown: Presented) -> Bytes {
         if self.shape == Shape::Object {
             return frame(kind, &shown.into_bytes());
         }
         self.shaped(kind, shown.into_value())
     }
 
-    fn shaped(&self, kind: &str, object: Value) -> Bytes {
+    fn shaped(&mut self, kind: &str, object: Value) -> Bytes {
         let value = match self.shape {
             Shape::Object => object,
-            Shape::Metadata => partial(object),
+            Shape::Metadata | Shape::MetadataList => partial(object),
             Shape::Table => {
                 let metadata = json!({"resourceVersion": object["metadata"]["resourceVersion"]});
-                table::table(&self.resource, &[object], metadata, self.row_object, self.environment.now())
+                let now = self.environment.now();
+                let mut table = table::table(&self.resource, &[object], metadata, self.row_object, now);
+                if std::mem::replace(&mut self.told, true) {
+                    table["columnDefinitions"] = Value::Null;
+                }
+                table
             }
         };
         frame(kind, value.to_string().as_bytes())
     }
 
-    fn bookmark(&self, revision: u64, initial_end: bool) -> Bytes {
+    fn bookmark(&mut self, revision: u64, initial_end: bool) -> Bytes {
         let mut object = json!({
             "kind": self.resource.kind, "apiVersion": self.resource.api_version(),
             "metadata": {"resourceVersion": revision.to_string()},

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::{Body, Call, accept::negotiate, answer, path::Place};
 use crate::{
-    error::{Error, Result},
+    error::{Cause, Error, Named, Result},
     protobuf,
     registry::{
         DecodedBody, DeleteOptions, Deleted, Patch, PatchKind, Propagation, Resource, Target, WriteOptions,
@@ -17,7 +17,12 @@ use crate::{
 
 impl Call<'_> {
     fn options(&self) -> Result<WriteOptions> {
-        let options = self.query.write(self.header(header::USER_AGENT))?;
+        let kind = match self.parts.method {
+            http::Method::POST => "CreateOptions",
+            http::Method::PUT => "UpdateOptions",
+            _ => "PatchOptions",
+        };
+        let options = self.query.write(self.header(header::USER_AGENT), kind)?;
         Ok(WriteOptions { user: self.identity.clone(), warnings: self.warnings.clone(), ..options })
     }
 
@@ -41,10 +46,10 @@ impl Call<'_> {
                 Ok(DecodedBody { value, duplicates: Vec::new() })
             }
             "application/yaml" => self.yaml().map(|value| DecodedBody { value, duplicates: Vec::new() }),
-            other => Err(Error::unsupported_media_type(format!(
+            _ => Err(Error::unsupported_media_type(
                 "the body of the request was in an unknown format - accepted media types include: application/json, \
-                 application/yaml, application/vnd.kubernetes.protobuf (got {other})"
-            ))),
+                 application/yaml, application/vnd.kubernetes.protobuf",
+            )),
         }
     }
 
@@ -99,6 +104,13 @@ impl Call<'_> {
                 let answer = self.registry.request_token(target, &body.value)?;
                 Ok(answer::with_status(answer::json(&answer), StatusCode::CREATED))
             }
+            "eviction" => {
+                let body = self.decoded("Eviction")?;
+                self.registry.evict(target, &body.value, options).await?;
+                let status = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success",
+                    "code": 201});
+                Ok(answer::with_status(answer::json(&status), StatusCode::CREATED))
+            }
             other => {
                 Err(Error::bad_request(format!("the subresource {other} is not served by this cluster")))
             }
@@ -119,7 +131,21 @@ impl Call<'_> {
 
     pub(super) async fn patch(&self, place: &Place, resource: &Arc<Resource>) -> Result<Response<Body>> {
         let options = self.options()?;
-        let patch = self.read_patch(&resource.kind)?;
+        let patch = self.read_patch()?;
+        let refuse = |cause| {
+            let what = Named { group: "meta.k8s.io", resource: "PatchOptions" };
+            Err(Error::invalid(what, "", vec![cause]))
+        };
+        match patch.kind {
+            PatchKind::Apply if self.query.get("fieldManager").is_empty() => {
+                return refuse(Cause::required("fieldManager", "is required for apply patch"));
+            }
+            PatchKind::Apply => {}
+            _ if self.query.has("force") => {
+                return refuse(Cause::forbidden("force", "may not be specified for non-apply patch"));
+            }
+            _ => {}
+        }
         let written = self.registry.patch(Self::target(place, resource), &patch, &options).await?;
         if place.subresource.as_deref() == Some("scale") {
             return Ok(answer::json(&written.object.into_value()));
@@ -127,7 +153,7 @@ impl Call<'_> {
         self.written(resource, written)
     }
 
-    fn read_patch(&self, kind: &str) -> Result<Patch> {
+    fn read_patch(&self) -> Result<Patch> {
         let media = self.header(header::CONTENT_TYPE).split(';').next().unwrap_or_default().trim().to_owned();
         let force = self.query.flag("force");
         let patch =
@@ -138,24 +164,26 @@ impl Call<'_> {
                     .map_err(|error| Error::bad_request(format!("error decoding patch: {error}")))?;
                 Ok(patch(PatchKind::Json, DecodedBody { value: body, duplicates: Vec::new() }))
             }
-            "application/merge-patch+json" => Ok(patch(PatchKind::Merge, decode_json(&self.body, kind)?)),
-            "application/strategic-merge-patch+json" => {
-                Ok(patch(PatchKind::Strategic, decode_json(&self.body, kind)?))
-            }
+            "application/merge-patch+json" => Ok(patch(PatchKind::Merge, self.merge_body()?)),
+            "application/strategic-merge-patch+json" => Ok(patch(PatchKind::Strategic, self.merge_body()?)),
             "application/apply-patch+yaml" => {
                 // JSON is YAML, and clients mostly send that; it also tells of duplicate keys.
-                let body = match decode_json(&self.body, kind) {
+                let body = match decode_json(&self.body, "") {
                     Ok(body) => body,
                     Err(_) => DecodedBody { value: self.yaml()?, duplicates: Vec::new() },
                 };
                 Ok(patch(PatchKind::Apply, body))
             }
-            _ => Err(Error::unsupported_media_type(
-                "the body of the request was in an unknown format - accepted media types include: \
-                 application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml, \
-                 application/strategic-merge-patch+json",
-            )),
+            _ => {
+                let mut error = Error::unsupported_media_type("415: Unsupported Media Type");
+                error.details = Some(Box::default());
+                Err(error)
+            }
         }
+    }
+
+    fn merge_body(&self) -> Result<DecodedBody> {
+        decode_json(&self.body, "").map_err(|_| Error::bad_request("invalid JSON patch"))
     }
 
     fn delete_options(&self) -> Result<(DeleteOptions, WriteOptions)> {
@@ -165,20 +193,23 @@ impl Call<'_> {
         } else {
             let body = self.decoded("DeleteOptions")?.value;
             stated = body.as_object().cloned().unwrap_or_default();
+            if let Some(policy) = body.get("propagationPolicy").and_then(Value::as_str) {
+                propagation(policy)?;
+            }
             serde_json::from_value(body)
                 .map_err(|error| Error::bad_request(format!("failed to read the delete options: {error}")))?
         };
-        if let Some(seconds) = self.query.number("gracePeriodSeconds")? {
-            options.grace_period_seconds = Some(seconds as i64);
+        if let Some(seconds) = self.query.signed("gracePeriodSeconds")? {
+            options.grace_period_seconds = Some(seconds);
         }
-        match self.query.get("propagationPolicy") {
-            "" => {}
-            "Background" => options.propagation_policy = Some(Propagation::Background),
-            "Foreground" => options.propagation_policy = Some(Propagation::Foreground),
-            "Orphan" => options.propagation_policy = Some(Propagation::Orphan),
-            other => return Err(Error::bad_request(format!("unknown propagationPolicy {other}"))),
+        if let Some(policy) = propagation(self.query.get("propagationPolicy"))? {
+            options.propagation_policy = Some(policy);
         }
-        let dry_run = self.query.dry_run()? || options.dry_run.iter().any(|one| one == "All");
+        if let (Some(policy), Some(_)) = (options.propagation_policy, options.orphan_dependents) {
+            let why = "orphanDependents and deletionPropagation cannot be both set";
+            return Err(invalid_delete(Cause::invalid("propagationPolicy", &json!(policy.name()), why)));
+        }
+        let dry_run = self.query.dry_run("DeleteOptions")? || options.dry_run.iter().any(|one| one == "All");
         if let Some(seconds) = options.grace_period_seconds {
             stated.insert("gracePeriodSeconds".into(), json!(seconds));
         }
@@ -213,10 +244,21 @@ impl Call<'_> {
         let (options, write) = self.delete_options()?;
         let list = self.query.list(resource, place.namespace.as_deref())?;
         let gone = self.registry.delete_collection(resource, &list, &options, &write).await?;
+        let typed = resource.custom().is_none();
+        let mut metadata = json!({"resourceVersion": self.registry.store().revision().to_string()});
+        if !typed {
+            metadata["continue"] = json!("");
+        }
+        let items = gone.into_iter().map(|object| {
+            let mut value = object.into_value();
+            if let (true, Some(map)) = (typed, value.as_object_mut()) {
+                map.retain(|key, _| key != "kind" && key != "apiVersion");
+            }
+            value
+        });
         Ok(answer::json(&json!({
-            "kind": resource.list_kind, "apiVersion": resource.api_version(),
-            "metadata": {"resourceVersion": self.registry.store().revision().to_string()},
-            "items": gone.into_iter().map(|object| object.into_value()).collect::<Vec<_>>(),
+            "kind": resource.list_kind, "apiVersion": resource.api_version(), "metadata": metadata,
+            "items": items.collect::<Vec<_>>(),
         })))
     }
 }
@@ -238,6 +280,23 @@ fn returns_object(resource: &Resource) -> bool {
         ("resource.k8s.io", plural) => plural != "devicetaintrules",
         _ => false,
     }
+}
+
+fn propagation(policy: &str) -> Result<Option<Propagation>> {
+    match policy {
+        "" => Ok(None),
+        "Background" => Ok(Some(Propagation::Background)),
+        "Foreground" => Ok(Some(Propagation::Foreground)),
+        "Orphan" => Ok(Some(Propagation::Orphan)),
+        other => {
+            let allowed = ["Foreground", "Background", "Orphan", "nil"];
+            Err(invalid_delete(Cause::not_supported("propagationPolicy", other, &allowed)))
+        }
+    }
+}
+
+fn invalid_delete(cause: Cause) -> Error {
+    Error::invalid(Named { group: "meta.k8s.io", resource: "DeleteOptions" }, "", vec![cause])
 }
 
 /// What a client that deletes should know.

@@ -320,13 +320,30 @@ fn apply_item_directives(
     Ok(if replace { (plain, Vec::new()) } else { (original, plain) })
 }
 
+/// A value as Go prints it: `map[a:1 b:[2 3]]`.
+pub(crate) fn as_go(value: &Value) -> String {
+    match value {
+        Value::Object(map) => {
+            let mut pairs: Vec<(&String, &Value)> = map.iter().collect();
+            pairs.sort_by_key(|(key, _)| key.as_str());
+            let shown: Vec<String> =
+                pairs.into_iter().map(|(key, value)| format!("{key}:{}", as_go(value))).collect();
+            format!("map[{}]", shown.join(" "))
+        }
+        Value::Array(list) => format!("[{}]", list.iter().map(as_go).collect::<Vec<_>>().join(" ")),
+        Value::String(text) => text.clone(),
+        Value::Null => "<nil>".into(),
+        other => other.to_string(),
+    }
+}
+
 fn merge_value<'v>(item: &'v Value, key: &str) -> Result<&'v Value, PatchError> {
-    item.get(key).ok_or_else(|| PatchError::NoMergeKey { map: item.to_string(), key: key.to_owned() })
+    item.get(key).ok_or_else(|| PatchError::NoMergeKey { map: as_go(item), key: key.to_owned() })
 }
 
 fn unknown_directive(directive: &Value, map: &Object) -> PatchError {
     let text = directive.as_str().map_or_else(|| directive.to_string(), str::to_owned);
-    PatchError::UnknownDirective { directive: text, map: Value::Object(map.clone()).to_string() }
+    PatchError::UnknownDirective { directive: text, map: as_go(&Value::Object(map.clone())) }
 }
 
 /// Whether two lists that merge hold maps; they must agree, and hold no lists.

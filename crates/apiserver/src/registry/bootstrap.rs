@@ -76,6 +76,16 @@ impl Registry {
             let role = serde_json::from_str(role).map_err(Error::internal)?;
             self.ensure(RBAC, "clusterroles", "", role)?;
         }
+        for (name, value) in
+            [("system-cluster-critical", 2_000_000_000), ("system-node-critical", 2_000_001_000)]
+        {
+            self.ensure(
+                "scheduling.k8s.io",
+                "priorityclasses",
+                "",
+                json!({"metadata": {"name": name}, "value": value}),
+            )?;
+        }
         self.ensure(
             "",
             "services",

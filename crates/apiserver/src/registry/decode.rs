@@ -30,19 +30,39 @@ pub fn json(bytes: &[u8], kind: &str) -> Result<Body> {
     let value = Tracked { path: String::new(), duplicates: &mut duplicates }
         .deserialize(&mut deserializer)
         .and_then(|value| deserializer.end().map(|()| value))
-        .map_err(|error| undecodable(bytes, kind, &error.to_string()))?;
+        .map_err(|error| undecodable(bytes, kind, &in_go(&error)))?;
     if !value.is_object() {
-        return Err(undecodable(bytes, kind, "the body must be a JSON object"));
+        let found = match value {
+            Value::Array(_) => "array",
+            Value::String(_) => "string",
+            Value::Bool(_) => "bool",
+            _ => "number",
+        };
+        let target = r#"struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }"#;
+        return Err(undecodable(
+            bytes,
+            kind,
+            &format!("json: cannot unmarshal {found} into Go value of type {target}"),
+        ));
     }
     Ok(Body { value, duplicates })
 }
 
 fn undecodable(bytes: &[u8], kind: &str, why: &str) -> Error {
-    let shown: String = String::from_utf8_lossy(bytes).chars().take(256).collect();
+    let shown = match bytes.first() {
+        None => "<empty>".to_owned(),
+        Some(b'{') => String::from_utf8_lossy(bytes).chars().take(256).collect(),
+        Some(_) => bytes.iter().take(128).fold(String::new(), |text, byte| format!("{text}{byte:02x}")),
+    };
     Error::bad_request(format!(
         "the object provided is unrecognized (must be of type {kind}): couldn't get version/kind; json parse \
          error: {why} ({shown})"
     ))
+}
+
+/// The failure in the words of Go's decoder, as far as they are known.
+fn in_go(error: &serde_json::Error) -> String {
+    if error.is_eof() { "unexpected end of JSON input".to_owned() } else { error.to_string() }
 }
 
 /// Checks that the body is of the kind that the path takes, and fills in what it leaves out.
@@ -60,13 +80,21 @@ pub(super) fn match_kind(
     if (own.is_empty() || own == expected) && (own_kind.is_empty() || own_kind == kind) {
         if strict && (own.is_empty() || own_kind.is_empty()) {
             let missing = if own_kind.is_empty() { "Kind" } else { "apiVersion" };
-            return Err(Error::bad_request(format!("Object '{missing}' is missing in '{object}'")));
+            return Err(Error::bad_request(format!(
+                "the object provided is unrecognized (must be of type {kind}): Object '{missing}' is missing in '{object}' \
+                 ({}{})",
+                object.to_string().chars().take(30).collect::<String>(),
+                if object.to_string().len() > 30 { " ..." } else { "" }
+            )));
         }
         object["apiVersion"] = expected.into();
         object["kind"] = kind.into();
         return Ok(());
     }
     let own_version = own.rsplit('/').next().unwrap_or_default();
+    if !strict {
+        return Err(other_type(&own, &own_kind, resource, kind));
+    }
     if own_kind == kind || own_kind.is_empty() {
         let message = format!(
             "the API version in the data ({own}) does not match the expected API version ({expected})"
@@ -76,6 +104,26 @@ pub(super) fn match_kind(
     Err(Error::bad_request(format!(
         "{own_kind} in version \"{own_version}\" cannot be handled as a {kind}: the body is of kind {own_kind}"
     )))
+}
+
+/// The body is of another type: one that is known, or none at all.
+fn other_type(own: &str, own_kind: &str, resource: &Resource, kind: &str) -> Error {
+    let (own_group, own_version) = own.split_once('/').unwrap_or(("", own));
+    let known = super::catalog::definitions().by_kind(own_group, own_version, own_kind).is_some();
+    let why = if known {
+        let group = match resource.group.split('.').next() {
+            Some(group) if !group.is_empty() => group,
+            _ => "core",
+        };
+        format!("converting ({own_version}.{own_kind}) to ({group}.{kind}): unknown conversion")
+    } else {
+        format!(
+            "no kind \"{own_kind}\" is registered for version \"{own}\" in scheme \"pkg/runtime/scheme.go:111\""
+        )
+    };
+    Error::bad_request(format!(
+        "{own_kind} in version \"{own_version}\" cannot be handled as a {kind}: {why}"
+    ))
 }
 
 /// Removes nulls the way decoding into a typed object does: a null is a field that was not said.

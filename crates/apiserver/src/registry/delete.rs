@@ -182,7 +182,7 @@ impl Registry {
     fn mark(&self, resource: &Resource, object: &mut Value, grace: i64) {
         let now = self.environment().now();
         let before = meta(object, "deletionGracePeriodSeconds").as_i64();
-        if is_deleting(object) && before.is_some_and(|before| before <= grace) {
+        if is_deleting(object) && before.is_none_or(|before| before <= grace) {
             // A deletion can be made sooner, never later.
             return;
         }
@@ -191,7 +191,9 @@ impl Registry {
         let generation = meta(object, "generation").as_i64();
         let metadata = metadata::metadata(object);
         metadata.insert("deletionTimestamp".into(), json!(end.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()));
-        metadata.insert("deletionGracePeriodSeconds".into(), json!(grace));
+        if strategy::has_grace(resource) {
+            metadata.insert("deletionGracePeriodSeconds".into(), json!(grace));
+        }
         if let (true, Some(generation)) = (first, generation) {
             metadata.insert("generation".into(), json!(generation + 1));
         }
@@ -212,8 +214,8 @@ impl Registry {
             let (namespace, name) = (&*object.key.namespace, &*object.key.name);
             let target = Target { resource, namespace, name, subresource: "" };
             match self.delete(target, options, write).await {
-                Ok(Deleted::Gone(value)) => shown.push(Presented::Converted(value)),
-                Ok(Deleted::Pending(object)) => shown.push(object),
+                // What is shown is what was found, not what became of it.
+                Ok(_) => shown.push(self.present(resource, &object).await?),
                 // Somebody was faster.
                 Err(error) if error.code == 404 => {}
                 Err(error) => return Err(error),
@@ -248,7 +250,7 @@ fn check_preconditions(
             "the UID in the precondition ({uid}) does not match the UID in record ({actual}). The object might have \
              been deleted and then recreated"
         );
-        return Err(Error::conflict(resource.named(), name, why));
+        return Err(Error::conflict(resource.named_kind(), name, why));
     }
     let actual = text(object, "/metadata/resourceVersion");
     if let Some(revision) = conditions.resource_version.as_deref().filter(|revision| *revision != actual) {
@@ -256,7 +258,7 @@ fn check_preconditions(
             "the ResourceVersion in the precondition ({revision}) does not match the ResourceVersion in record \
              ({actual}). The object might have been modified"
         );
-        return Err(Error::conflict(resource.named(), name, why));
+        return Err(Error::conflict(resource.named_kind(), name, why));
     }
     Ok(())
 }

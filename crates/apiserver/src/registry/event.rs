@@ -41,6 +41,9 @@ fn rename(
         let name = RENAMED.into_iter().map(&direction).find(|(from, _)| *from == key);
         out.insert(name.map_or(key, |(_, to)| to.to_owned()), value);
     }
+    if api_version != "v1" {
+        out.retain(|key, value| !(key.starts_with("reporting") && value == ""));
+    }
     out.insert("apiVersion".into(), api_version.into());
     Value::Object(out)
 }

@@ -161,12 +161,25 @@ pub fn parse_revision(text: &str) -> Result<u64> {
     }
     text.parse().map_err(|_| {
         Error::bad_request(format!(
-            "Invalid value: \"{text}\": strconv.ParseUint: parsing \"{text}\": invalid syntax"
+            "invalid resource version: resourceVersion: Invalid value: \"{text}\": strconv.ParseUint: parsing \"{text}\": invalid syntax"
         ))
     })
 }
 
 fn check_match(options: &ListOptions) -> Result<()> {
+    if !options.continue_token.is_empty() && !matches!(options.resource_version.as_str(), "" | "0") {
+        return Err(Error::bad_request("specifying resource version is not allowed when using continue"));
+    }
+    let both = options.version_match.is_some()
+        && options.resource_version.is_empty()
+        && !options.continue_token.is_empty();
+    if both {
+        let causes = ["unless resourceVersion is provided", "when continue is provided"].map(|when| {
+            Cause::forbidden("resourceVersionMatch", &format!("resourceVersionMatch is forbidden {when}"))
+        });
+        let what = crate::error::Named { group: "meta.k8s.io", resource: "ListOptions" };
+        return Err(Error::invalid(what, "", causes.into()));
+    }
     let refuse = |why: &str| {
         let cause = Cause::forbidden("resourceVersionMatch", why);
         let what = crate::error::Named { group: "meta.k8s.io", resource: "ListOptions" };
@@ -206,9 +219,15 @@ fn encode_token(revision: u64, key: &Key) -> String {
 }
 
 fn decode_token(token: &str) -> Result<(u64, Key)> {
-    let invalid = || Error::bad_request("continue key is not valid");
+    let invalid = || Error::bad_request("invalid continue token: continue key is not valid");
     let bytes = URL_SAFE_NO_PAD.decode(token).map_err(|_| invalid())?;
-    let value: Value = serde_json::from_slice(&bytes).map_err(|_| invalid())?;
+    let value: Value = serde_json::from_slice(&bytes).map_err(|_| {
+        let first = char::from(bytes.first().copied().unwrap_or_default());
+        let shown = if first.is_control() { format!("\\u{:04x}", u32::from(first)) } else { first.to_string() };
+        Error::bad_request(format!(
+            "invalid continue token: continue key is not valid: invalid character '{shown}' looking for beginning of value"
+        ))
+    })?;
     let revision = value["rv"].as_u64().ok_or_else(invalid)?;
     let start = value["start"].as_str().and_then(|start| start.strip_suffix('\u{0}')).ok_or_else(invalid)?;
     let (namespace, name) = start.split_once('/').ok_or_else(invalid)?;

@@ -134,8 +134,14 @@ pub(super) fn keep_system_fields(new: &mut Value, old: &Value, resource: &Resour
     let name = text(old, "/metadata/name");
     let (claimed, actual) = (text(new, "/metadata/uid"), text(old, "/metadata/uid"));
     if !claimed.is_empty() && claimed != actual {
-        let why =
-            format!("Precondition failed: UID in precondition: {claimed}, UID in object meta: {actual}");
+        let group = if resource.custom().is_some() { format!("{}/", resource.group) } else { String::new() };
+        let namespace = text(old, "/metadata/namespace");
+        let place = if namespace.is_empty() { name.to_owned() } else { format!("{namespace}/{name}") };
+        let why = format!(
+            "StorageError: invalid object, Code: 4, Key: /registry/{group}{}/{place}, ResourceVersion: 0, \
+             AdditionalErrorMsg: Precondition failed: UID in precondition: {claimed}, UID in object meta: {actual}",
+            resource.plural
+        );
         return Err(Error::conflict(resource.named(), name, why));
     }
     for field in [
@@ -159,8 +165,6 @@ pub(super) enum NameRule {
     Subdomain,
     /// No dots, 63 characters, may start with a digit.
     Label,
-    /// No dots, 63 characters, must start with a letter.
-    ServiceLabel,
     /// Anything that fits into one path segment.
     PathSegment,
 }
@@ -189,11 +193,30 @@ pub(super) fn validate(object: &Value, rule: NameRule) -> Vec<Cause> {
         }
     }
     causes.extend(owner_errors(object));
+    causes.extend(finalizer_errors(object));
     causes
 }
 
 fn map_of<'a>(object: &'a Value, field: &str) -> impl Iterator<Item = (&'a String, &'a Value)> + use<'a> {
     meta(object, field).as_object().into_iter().flatten()
+}
+
+/// Finalizers of others carry a domain; the server's own few do not.
+fn finalizer_errors(object: &Value) -> Vec<Cause> {
+    let finalizers = meta(object, "finalizers").as_array().map_or(&[][..], Vec::as_slice);
+    let names = || finalizers.iter().enumerate().filter_map(|(index, one)| Some((index, one.as_str()?)));
+    let mut causes: Vec<Cause> = names()
+        .filter_map(|(_, name)| {
+            qualified_name_error(name).map(|why| Cause::invalid("metadata.finalizers", &json!(name), why))
+        })
+        .collect();
+    let known = ["orphan", "foregroundDeletion", "kubernetes"];
+    let plain = names().filter(|(_, name)| !name.contains('/') && !known.contains(name));
+    let why = "name is neither a standard finalizer name nor is it fully qualified";
+    causes.extend(
+        plain.map(|(index, name)| Cause::invalid(format!("metadata.finalizers[{index}]"), &json!(name), why)),
+    );
+    causes
 }
 
 fn owner_errors(object: &Value) -> Vec<Cause> {
@@ -203,28 +226,43 @@ fn owner_errors(object: &Value) -> Vec<Cause> {
         for field in ["apiVersion", "kind", "name", "uid"] {
             if owner.get(field).and_then(Value::as_str).unwrap_or_default().is_empty() {
                 let path = format!("metadata.ownerReferences[{index}].{field}");
-                let why =
-                    if field == "apiVersion" { "version must not be empty" } else { "must not be empty" };
-                causes.push(Cause::invalid(path, &json!(""), why));
+                causes.push(Cause::required(path, "must not be empty"));
             }
         }
     }
-    let controllers = owners.iter().filter(|owner| owner["controller"] == json!(true)).count();
-    if controllers > 1 {
-        causes.push(Cause::invalid(
-            "metadata.ownerReferences",
-            meta(object, "ownerReferences"),
-            "Only one reference can have Controller set to true",
-        ));
+    let controllers: Vec<String> = owners
+        .iter()
+        .filter(|owner| owner["controller"] == json!(true))
+        .map(|owner| format!("{}/{}", text(owner, "/kind"), text(owner, "/name")))
+        .collect();
+    if let [first, second, ..] = controllers.as_slice() {
+        let why = format!(
+            "Only one reference can have Controller set to true. Found \"true\" in references for {first} and {second}"
+        );
+        let shown: Vec<String> = owners.iter().map(owner_text).collect();
+        causes.push(Cause {
+            reason: "FieldValueInvalid".into(),
+            message: format!("Invalid value: [{}]: {why}", shown.join(",")),
+            field: "metadata.ownerReferences".into(),
+        });
     }
     causes
+}
+
+/// An owner reference with its fields in the order of the API.
+fn owner_text(owner: &Value) -> String {
+    let fields = ["apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion"];
+    let pairs: Vec<String> = fields
+        .iter()
+        .filter_map(|field| owner.get(*field).map(|value| format!("{}:{value}", json!(field))))
+        .collect();
+    format!("{{{}}}", pairs.join(","))
 }
 
 pub(super) fn name_error(name: &str, rule: NameRule) -> Option<String> {
     match rule {
         NameRule::Subdomain => subdomain_error(name),
         NameRule::Label => label_error(name),
-        NameRule::ServiceLabel => service_label_error(name),
         NameRule::PathSegment => {
             let bad = name == "." || name == ".." || name.contains(['/', '%']);
             bad.then(|| "may not be '.' or '..' and may not contain '/' or '%'".to_owned())
@@ -291,6 +329,15 @@ fn is_name_part(text: &str) -> bool {
 
 /// The text for a name that is no qualified name, with or without a prefix.
 pub(crate) fn qualified_name_error(name: &str) -> Option<String> {
+    if name.matches('/').count() > 1 {
+        return Some(
+            "a valid label key must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an \
+             alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is \
+             '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]') with an optional DNS subdomain prefix and '/' (e.g. \
+             'example.com/MyName')"
+                .to_owned(),
+        );
+    }
     let (prefix, part) = match name.split_once('/') {
         Some((prefix, part)) => (Some(prefix), part),
         None => (None, name),

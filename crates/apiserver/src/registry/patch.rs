@@ -65,7 +65,9 @@ impl Registry {
             let mut new = patched(resource, old, patch)?;
             refuse_identity_change(resource, &new, old)?;
             metadata::match_name(&mut new, target.name)?;
-            let told = clean(resource, &mut new, patch.duplicates.clone(), options.validation)?;
+            refuse_other_uid(resource, &new, old)?;
+            let told = clean(resource, &mut new, patch.duplicates.clone(), options.validation)
+                .map_err(|error| undecodable(patch, &new, &error))?;
             *warnings.lock().unwrap_or_else(PoisonError::into_inner) = told;
             Ok(new)
         };
@@ -83,11 +85,15 @@ impl Registry {
             return Err(Error::invalid(what, "", vec![cause]));
         }
         let mut intent = patch.body.clone();
+        refuse_other_kind(resource, &intent)?;
         decode::match_kind(&mut intent, resource, &resource.group, &resource.version, &resource.kind)?;
         metadata::match_namespace(&mut intent, resource, target.namespace)?;
         metadata::match_name(&mut intent, target.name)?;
         if metadata::meta(&intent, "managedFields").as_array().is_some_and(|list| !list.is_empty()) {
             return Err(Error::bad_request("metadata.managedFields must be nil"));
+        }
+        if resource.custom().is_none() {
+            refuse_unknown(resource, &patch.body)?;
         }
         let warnings = clean(resource, &mut intent, patch.duplicates.clone(), options.validation)?;
         let merged = |live: Option<&Value>| self.merge(target, live, &intent, patch.force, options);
@@ -156,7 +162,8 @@ impl Registry {
             };
             scale::set(resource, old, &after)
         };
-        let object = self.mutate(target, options, Ownership::Track, &change).await?;
+        // Who scales by a patch owns nothing, in the real server too.
+        let object = self.mutate(target, options, Ownership::Done, &change).await?;
         let shown = scale::of(resource, &object.into_value())?;
         Ok(Written { object: super::Presented::Converted(shown), created: false, warnings: Vec::new() })
     }
@@ -171,7 +178,7 @@ fn patched(resource: &Resource, old: &Value, patch: &Patch) -> Result<Value> {
             ));
         }
         return merge::strategic(resource.schema(), old, &patch.body)
-            .map_err(|error| Error::bad_request(error.to_string()));
+            .map_err(|error| Error::bare(error.to_string()));
     }
     patched_untyped(old, patch)
 }
@@ -179,12 +186,47 @@ fn patched(resource: &Resource, old: &Value, patch: &Patch) -> Result<Value> {
 fn patched_untyped(old: &Value, patch: &Patch) -> Result<Value> {
     match patch.kind {
         PatchKind::Json => {
-            let operations: json_patch::Patch = serde_json::from_value(patch.body.clone())
-                .map_err(|error| Error::bad_request(format!("error decoding patch: {error}")))?;
+            if !patch.body.is_array() {
+                let kind = if patch.body.is_object() { "object" } else { "string" };
+                return Err(Error::bad_request(format!(
+                    "error decoding patch: json: cannot unmarshal {kind} into Go value of type []handlers.jsonPatchOp"
+                )));
+            }
+            let operations: json_patch::Patch =
+                serde_json::from_value(patch.body.clone()).map_err(|error| not_applied(&error))?;
             bounds::json_patch(old, &operations)
         }
         _ => Ok(merge_patch(old, &patch.body)),
     }
+}
+
+/// A JSON patch that cannot be carried out.
+fn not_applied(error: &dyn std::fmt::Display) -> Error {
+    let mut failure =
+        Error::new(Reason::Invalid, "the server rejected our request due to an error in our request");
+    failure.details = Some(Box::default());
+    tracing::debug!(%error, "a JSON patch did not apply");
+    failure
+}
+
+/// What a patch makes is no object of its kind.
+fn undecodable(patch: &Patch, new: &Value, error: &Error) -> Error {
+    let why = error.message.split_once(": ").map_or(error.message.as_str(), |(_, why)| why);
+    let shown = match patch.kind {
+        PatchKind::Strategic => merge::as_go(&patch.body),
+        _ => new.to_string(),
+    };
+    Error::bad_patch(&shown, why)
+}
+
+/// A patch cannot make another object of this one.
+fn refuse_other_uid(resource: &Resource, new: &Value, old: &Value) -> Result<()> {
+    let (claimed, actual) = (text(new, "/metadata/uid"), text(old, "/metadata/uid"));
+    if claimed == actual {
+        return Ok(());
+    }
+    let cause = Cause::invalid("metadata.uid", &serde_json::json!(claimed), "field is immutable");
+    Err(Error::invalid(resource.named_kind(), text(old, "/metadata/name"), vec![cause]))
 }
 
 fn merge_patch(old: &Value, patch: &Value) -> Value {
@@ -203,10 +245,34 @@ fn refuse_identity_change(resource: &Resource, new: &Value, old: &Value) -> Resu
                 resource.kind,
                 text(old, field)
             );
-            return Err(Error::bad_request(message));
+            return Err(Error::bad_patch(&new.to_string(), message));
         }
     }
     Ok(())
+}
+
+/// What the schema does not know cannot be owned.
+fn refuse_unknown(resource: &Resource, intent: &Value) -> Result<()> {
+    let mut copy = intent.clone();
+    let Some(field) = resource.schema().prune(&mut copy).into_iter().next() else { return Ok(()) };
+    let (name, namespace) = (text(intent, "/metadata/name"), text(intent, "/metadata/namespace"));
+    let version = resource.api_version();
+    let version = if version.contains('/') { version } else { format!("/{version}") };
+    Err(Error::bare(format!(
+        "failed to create typed patch object ({namespace}/{name}; {version}, Kind={}): .{field}: field not declared in \
+         schema",
+        resource.kind
+    )))
+}
+
+/// An intent says of which kind it is.
+fn refuse_other_kind(resource: &Resource, intent: &Value) -> Result<()> {
+    let (version, kind) = (text(intent, "/apiVersion"), text(intent, "/kind"));
+    if version == resource.api_version() && kind == resource.kind {
+        return Ok(());
+    }
+    let shown = if version.contains('/') { version.to_owned() } else { format!("/{version}") };
+    Err(Error::bad_request(format!("invalid object type: {shown}, Kind={kind}")))
 }
 
 /// An apply that names a uid means an object that exists.

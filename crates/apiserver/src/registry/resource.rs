@@ -90,7 +90,9 @@ impl Resource {
 
     /// How validation messages name the kind.
     pub fn named_kind(&self) -> Named<'_> {
-        Named { group: &self.group, resource: &self.kind }
+        // Events are of the core group, whichever door they came in by.
+        let group = if &*self.group == "events.k8s.io" { "" } else { &self.group };
+        Named { group, resource: &self.kind }
     }
 
     /// Whether the resource has the subresource.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::resource::Resource;
+use super::{metadata::qualified_name_error, resource::Resource};
 use crate::{
     error::{Error, Result},
     store::Object,
@@ -79,6 +79,13 @@ impl FieldRequirement {
 }
 
 impl Requirement {
+    fn key(&self) -> &str {
+        match self {
+            Self::In(key, _) | Self::NotIn(key, _) => key,
+            Self::Exists(key) | Self::Absent(key) | Self::Greater(key, _) | Self::Less(key, _) => key,
+        }
+    }
+
     fn matches(&self, labels: &[(Arc<str>, Arc<str>)]) -> bool {
         let value = |key: &str| labels.iter().find(|(name, _)| &**name == key).map(|(_, value)| &**value);
         let number = |key: &str| value(key).and_then(|value| value.parse::<i64>().ok());
@@ -95,8 +102,20 @@ impl Requirement {
     }
 }
 
-fn unparsable(selector: &str, why: &str) -> Error {
-    Error::bad_request(format!("unable to parse requirement: {why} in \"{selector}\""))
+fn unparsable(part: &str) -> Error {
+    let words: Vec<&str> = part.split_whitespace().collect();
+    if part.starts_with('=') {
+        return Error::bad_request("found '=', expected: !, identifier, or 'end of string'");
+    }
+    Error::bad_request(match words.as_slice() {
+        [_, "in" | "notin", ..] | [_, _] if part.contains('(') => {
+            "unable to parse requirement: found '', expected: ',' or ')'".to_owned()
+        }
+        [_, second, ..] => {
+            format!("unable to parse requirement: found '{second}', expected: in, notin, =, ==, !=, gt, lt")
+        }
+        _ => format!("unable to parse requirement: found an invalid requirement in \"{part}\""),
+    })
 }
 
 fn parse_labels(selector: &str) -> Result<Vec<Requirement>> {
@@ -105,7 +124,14 @@ fn parse_labels(selector: &str) -> Result<Vec<Requirement>> {
         .map(str::trim)
         .filter(|part| !part.is_empty())
         .map(|part| {
-            parse_requirement(part).ok_or_else(|| unparsable(selector, "found an invalid requirement"))
+            let requirement = parse_requirement(part).ok_or_else(|| unparsable(part))?;
+            match qualified_name_error(requirement.key()) {
+                None => Ok(requirement),
+                Some(why) => Err(Error::bad_request(format!(
+                    "unable to parse requirement: <nil>: Invalid value: \"{}\": {why}",
+                    requirement.key()
+                ))),
+            }
         })
         .collect()
 }

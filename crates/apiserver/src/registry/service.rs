@@ -46,7 +46,7 @@ impl Registry {
             assign_cluster_ip(&mut taken, resource, service)?;
         }
         if matches!(text(service, "/spec/type"), "NodePort" | "LoadBalancer") {
-            assign_node_ports(&mut taken, service)?;
+            assign_node_ports(&mut taken, resource, service)?;
         }
         Ok(())
     }
@@ -76,7 +76,16 @@ fn node_port(port: &Value) -> Option<u16> {
     port["nodePort"].as_u64().and_then(|port| u16::try_from(port).ok()).filter(|port| *port > 0)
 }
 
-fn assign_node_ports(taken: &mut Addresses, service: &mut Value) -> Result<()> {
+fn assign_node_ports(taken: &mut Addresses, resource: &Resource, service: &mut Value) -> Result<()> {
+    for (index, port) in ports(service).enumerate() {
+        if let Some(number) = node_port(port).filter(|number| !(FIRST_PORT..=LAST_PORT).contains(number)) {
+            let why = format!(
+                "provided port is not in the valid range. The range of valid ports is {FIRST_PORT}-{LAST_PORT}"
+            );
+            let cause = Cause::invalid(format!("spec.ports[{index}].nodePort"), &json!(number), why);
+            return Err(Error::invalid(resource.named_kind(), text(service, "/metadata/name"), vec![cause]));
+        }
+    }
     let Some(list) = service.pointer_mut("/spec/ports").and_then(Value::as_array_mut) else { return Ok(()) };
     for port in list {
         let number = match node_port(port) {
@@ -98,8 +107,12 @@ fn assign_cluster_ip(taken: &mut Addresses, resource: &Resource, service: &mut V
         let free = free.ok_or_else(|| Error::internal("failed to allocate a serviceIP: range is full"))?;
         Ipv4Addr::from(free)
     } else {
-        asked.parse().map_err(|_| {
-            let cause = Cause::invalid("spec.clusterIPs[0]", &json!(asked), "must be a valid IP address");
+        let address: Option<Ipv4Addr> = asked.parse().ok();
+        address.filter(|address| [10, 96] == address.octets()[..2]).ok_or_else(|| {
+            let why = format!(
+                "failed to allocate IP {asked}: the provided network does not match the current range"
+            );
+            let cause = Cause::invalid("spec.clusterIPs", &json!([asked]), why);
             Error::invalid(resource.named_kind(), text(service, "/metadata/name"), vec![cause])
         })?
     };

@@ -3,6 +3,8 @@
 //! Everything here is pure: an object and its old version in, a changed object or causes out.
 
 mod check;
+mod cluster;
+mod config;
 mod network;
 mod pod;
 mod policy;
@@ -68,7 +70,6 @@ fn has_generation(resource: &Resource) -> bool {
 
 /// Makes a decoded body into a new object of its kind.
 pub(super) fn prepare_create(resource: &Resource, object: &mut Value, environment: &Environment) {
-    metadata::metadata(object).remove("generation");
     if has_generation(resource) {
         metadata::metadata(object).insert("generation".into(), json!(1));
     }
@@ -79,10 +80,22 @@ pub(super) fn prepare_create(resource: &Resource, object: &mut Value, environmen
         map.remove("status");
     }
     apply_defaults(resource, object, environment);
+}
+
+/// Adds to a new object what the server decides and nobody owns.
+pub(super) fn complete_new(resource: &Resource, object: &mut Value, environment: &Environment) {
     if resource.custom().is_none() {
         workload::complete_new(resource, object);
         storage::complete_new(resource, object, environment);
+        if is_service(resource) {
+            service::complete(object);
+        }
     }
+}
+
+/// Whether a selector matches labels.
+pub(super) fn selects(selector: &Value, labels: &Value) -> bool {
+    check::selects(selector, labels)
 }
 
 /// Makes a decoded body into a new version of `old`.
@@ -101,7 +114,8 @@ pub(super) fn prepare_update(
             }
         }
         "finalize" => keep_all_but_finalizers(new, old),
-        "binding" => {}
+        // The scheduler's word changes nothing that its author wrote.
+        "binding" => return,
         _ => {
             if resource.has("status") {
                 copy_top(old, new, "status");
@@ -110,6 +124,9 @@ pub(super) fn prepare_update(
             apply_defaults(resource, new, environment);
             if resource.custom().is_none() {
                 workload::complete_changed(resource, new, old);
+                if is_service(resource) {
+                    service::complete(new);
+                }
             }
         }
     }
@@ -132,6 +149,9 @@ fn keep_all_but_status(resource: &Resource, new: &mut Value, old: &Value) {
         // Kubelets and controllers annotate what they report on in the same write.
         metadata::copy_meta(new, &mut kept, "annotations");
         metadata::copy_meta(new, &mut kept, "finalizers");
+        if is(resource, "", "pods") || is(resource, "", "nodes") {
+            metadata::copy_meta(new, &mut kept, "labels");
+        }
     }
     if let Some(revision) = new.pointer("/metadata/resourceVersion").cloned() {
         metadata::metadata(&mut kept).insert("resourceVersion".into(), revision);
@@ -143,6 +163,12 @@ fn keep_all_but_status(resource: &Resource, new: &mut Value, old: &Value) {
 fn keep_all_but_finalizers(new: &mut Value, old: &Value) {
     let finalizers = new.pointer("/spec/finalizers").cloned();
     let mut kept = old.clone();
+    for field in ["labels", "annotations"] {
+        metadata::copy_meta(new, &mut kept, field);
+    }
+    let name = text(old, "/metadata/name").to_owned();
+    let labels = metadata::metadata(&mut kept).entry("labels").or_insert_with(|| json!({}));
+    labels["kubernetes.io/metadata.name"] = json!(name);
     match finalizers {
         Some(finalizers) => kept["spec"]["finalizers"] = finalizers,
         None => drop(kept["spec"].as_object_mut().map(|spec| spec.remove("finalizers"))),
@@ -151,7 +177,8 @@ fn keep_all_but_finalizers(new: &mut Value, old: &Value) {
 }
 
 fn count_generation(resource: &Resource, new: &mut Value, old: &Value) {
-    if !has_generation(resource) {
+    // A priority class starts at one and stays there.
+    if !has_generation(resource) || is(resource, "scheduling.k8s.io", "priorityclasses") {
         return;
     }
     let status_counts = resource.custom().is_some() && !resource.has("status");
@@ -180,6 +207,10 @@ pub(super) fn apply_defaults(resource: &Resource, object: &mut Value, environmen
         ("", "namespaces") => default_namespace(object),
         ("", "persistentvolumes" | "persistentvolumeclaims") | ("storage.k8s.io", _) => {
             storage::defaults(resource, object);
+        }
+        ("", "secrets") | ("rbac.authorization.k8s.io", _) => config::defaults(resource, object),
+        ("", "nodes" | "limitranges" | "endpoints") | ("scheduling.k8s.io", _) => {
+            cluster::defaults(resource, object);
         }
         ("networking.k8s.io" | "discovery.k8s.io", _) => network::defaults(resource, object),
         ("autoscaling" | "policy", _) => policy::defaults(resource, object),
@@ -233,7 +264,14 @@ pub(super) fn validate(
         return causes;
     }
     causes.extend(match (&*resource.group, &*resource.plural) {
-        ("", "pods") if subresource.is_empty() => validate_pod(new, old),
+        ("", "pods") => validate_pod(subresource, new, old),
+        ("", "configmaps" | "secrets") | ("rbac.authorization.k8s.io", _) => {
+            config::validate(resource, new, old)
+        }
+        ("", "nodes" | "events" | "endpoints" | "resourcequotas" | "limitranges")
+        | ("coordination.k8s.io" | "events.k8s.io" | "scheduling.k8s.io", _) => {
+            cluster::validate(resource, new, old)
+        }
         ("", "services") => service::validate(new, old),
         ("", "persistentvolumes" | "persistentvolumeclaims") | ("storage.k8s.io", _) => {
             storage::validate(resource, new, old)
@@ -250,11 +288,18 @@ pub(super) fn validate(
     causes
 }
 
-fn validate_pod(new: &Value, old: Option<&Value>) -> Vec<Cause> {
+fn validate_pod(subresource: &str, new: &Value, old: Option<&Value>) -> Vec<Cause> {
     let mut causes = Vec::new();
-    pod::validate::spec(&mut causes, &new["spec"], "spec");
-    if let Some(old) = old {
-        pod::update::update(&mut causes, new, old);
+    match (subresource, old) {
+        ("binding", _) => {}
+        ("ephemeralcontainers", Some(old)) => pod::update::debug(&mut causes, new, old),
+        ("resize", Some(old)) => pod::update::resize(&mut causes, new, old),
+        (_, old) => {
+            pod::validate::spec(&mut causes, &new["spec"], "spec");
+            if let Some(old) = old {
+                pod::update::update(&mut causes, new, old);
+            }
+        }
     }
     causes
 }
@@ -262,7 +307,7 @@ fn validate_pod(new: &Value, old: Option<&Value>) -> Vec<Cause> {
 fn name_rule(resource: &Resource) -> NameRule {
     match (&*resource.group, &*resource.plural) {
         ("", "namespaces") => NameRule::Label,
-        ("", "services") => NameRule::ServiceLabel,
+        ("", "services") => NameRule::Label,
         ("rbac.authorization.k8s.io", _) => NameRule::PathSegment,
         _ => NameRule::Subdomain,
     }
@@ -271,6 +316,11 @@ fn name_rule(resource: &Resource) -> NameRule {
 /// How long the object may take to end.
 pub(super) fn grace_period(resource: &Resource, object: &Value, asked: Option<i64>) -> i64 {
     if is(resource, "", "pods") { pod::grace_period(object, asked) } else { 0 }
+}
+
+/// Whether deletion of the kind is a matter of seconds at all; a namespace takes what it takes.
+pub(super) fn has_grace(resource: &Resource) -> bool {
+    !is(resource, "", "namespaces")
 }
 
 /// Whether a deleted object can go: nothing and nobody waits for it.
@@ -289,6 +339,18 @@ pub(super) fn begin_deletion(resource: &Resource, object: &mut Value) {
     if is(resource, "", "namespaces") {
         object["status"] = json!({"phase": "Terminating"});
     }
+}
+
+/// Whether a PUT of what is not there creates it.
+pub(super) fn creates_on_update(resource: &Resource) -> bool {
+    matches!(
+        (&*resource.group, &*resource.plural),
+        ("", "events" | "services" | "endpoints" | "limitranges")
+            | ("events.k8s.io", "events")
+            | ("node.k8s.io", "runtimeclasses")
+            | ("coordination.k8s.io", "leases")
+            | ("rbac.authorization.k8s.io", _)
+    ) && resource.custom().is_none()
 }
 
 /// Whether dependents stay when nobody says what becomes of them, as the first versions of these kinds did it.

@@ -56,7 +56,7 @@ impl Registry {
             let mut pod = old.clone();
             pod["spec"]["nodeName"] = json!(node);
             let scheduled = json!({"type": "PodScheduled", "status": "True", "lastTransitionTime": now,
-                "observedGeneration": old["metadata"]["generation"], "lastProbeTime": null});
+                "lastProbeTime": null});
             let conditions = &mut pod["status"]["conditions"];
             match conditions.as_array_mut() {
                 Some(list) => {

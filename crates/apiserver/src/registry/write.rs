@@ -118,7 +118,7 @@ impl Registry {
         options: &WriteOptions,
     ) -> Result<Presented> {
         let (object, _) = Self::new_object(target, body, options)?;
-        self.check_namespace(target.resource, target.namespace)?;
+        self.check_namespace(target.resource, target.namespace, "")?;
         let made = self.make(target, object, Ownership::Track, options)?;
         let stored = target.resource.to_storage(made.clone());
         let committed = self.commit_made(target, &made, stored, options.dry_run)?;
@@ -136,6 +136,9 @@ impl Registry {
         decode::match_kind(&mut object, resource, &resource.group, &resource.version, &resource.kind)?;
         metadata::match_namespace(&mut object, resource, target.namespace)?;
         let warnings = clean(resource, &mut object, body.duplicates, options.validation)?;
+        if !text(&object, "/metadata/resourceVersion").is_empty() {
+            return Err(Error::bare("resourceVersion should not be set on objects to be created"));
+        }
         Ok((object, warnings))
     }
 
@@ -148,7 +151,7 @@ impl Registry {
         options: &WriteOptions,
     ) -> Result<Presented> {
         let resource = target.resource;
-        self.check_namespace(resource, target.namespace)?;
+        self.check_namespace(resource, target.namespace, text(&object, "/metadata/name"))?;
         let request =
             Attributes::of_write(Operation::Create, target, text(&object, "/metadata/name"), options);
         if self.admits(&request) {
@@ -215,13 +218,14 @@ impl Registry {
         let resource = target.resource;
         metadata::stamp(&mut object, target.namespace, self.environment());
         strategy::prepare_create(resource, &mut object, self.environment());
+        if ownership == Ownership::Track {
+            self.track(target, None, &mut object, options);
+        }
+        strategy::complete_new(resource, &mut object, self.environment());
         let name = text(&object, "/metadata/name").to_owned();
         let causes = strategy::validate(resource, "", &object, None);
         if !causes.is_empty() {
             return Err(Error::invalid(resource.named_kind(), &name, causes));
-        }
-        if ownership == Ownership::Track {
-            self.track(target, None, &mut object, options);
         }
         bounds::check_depth(&object)?;
         if strategy::is_service(resource) {
@@ -261,9 +265,19 @@ impl Registry {
         let committed = self
             .store()
             .create(&resource.table, key, draft)
-            .map_err(|_| Error::already_exists(resource.named(), &name))?;
+            .map_err(|_| self.taken(resource, stored, &name))?;
         self.after_write(resource, &committed);
         Ok(committed)
+    }
+
+    /// The name is taken, perhaps by an object on its way out.
+    fn taken(&self, resource: &Resource, object: &Value, name: &str) -> Error {
+        let mut error = Error::already_exists(resource.named(), name);
+        let there = self.get(resource, text(object, "/metadata/namespace"), name);
+        if there.is_ok_and(|there| is_deleting(&decode::stored(&there))) {
+            error.message = format!("object is being deleted: {}", error.message);
+        }
+        error
     }
 
     /// Replaces an object by a decoded body.
@@ -277,8 +291,26 @@ impl Registry {
         let mut object = body.value;
         decode::match_kind(&mut object, resource, &resource.group, &resource.version, &resource.kind)?;
         metadata::match_namespace(&mut object, resource, target.namespace)?;
+        if text(&object, "/metadata/name").is_empty() {
+            return Err(Error::bad_request(format!(
+                "the name of the object ({} based on URL) was undeterminable: name must be provided",
+                target.name
+            )));
+        }
         metadata::match_name(&mut object, target.name)?;
+        let claimed = text(&object, "/metadata/resourceVersion").to_owned();
+        if !claimed.is_empty() && claimed.parse::<u64>().is_err() {
+            return Err(Error::bare(format!("strconv.ParseUint: parsing \"{claimed}\": invalid syntax")));
+        }
         let warnings = clean(resource, &mut object, body.duplicates, options.validation)?;
+        if strategy::creates_on_update(resource)
+            && target.subresource.is_empty()
+            && self.get(resource, target.namespace, target.name).is_err()
+        {
+            metadata::metadata(&mut object).remove("resourceVersion");
+            let stored = self.insert(target, object, Ownership::Track, options).await?;
+            return Ok(Written { object: stored, created: true, warnings });
+        }
         if text(&object, "/metadata/resourceVersion").is_empty() && resource.custom().is_some() {
             let cause =
                 Cause::invalid("metadata.resourceVersion", &json!(0), "must be specified for an update");
@@ -392,7 +424,7 @@ impl Registry {
     }
 
     /// Refuses to create in a namespace that is missing or going away.
-    fn check_namespace(&self, resource: &Resource, namespace: &str) -> Result<()> {
+    fn check_namespace(&self, resource: &Resource, namespace: &str, name: &str) -> Result<()> {
         if !resource.namespaced {
             return Ok(());
         }
@@ -406,7 +438,7 @@ impl Registry {
             let why = format!(
                 "unable to create new content in namespace {namespace} because it is being terminated"
             );
-            let mut error = Error::forbidden(resource.named(), "", why);
+            let mut error = Error::forbidden(resource.named(), name, why);
             if let Some(details) = &mut error.details {
                 details.causes = vec![Cause {
                     reason: "NamespaceTerminating".into(),

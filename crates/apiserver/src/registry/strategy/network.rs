@@ -224,45 +224,45 @@ fn policy_port(causes: &mut Causes, port: &Value, place: &str) {
 }
 
 fn slice(causes: &mut Causes, new: &Value, old: Option<&Value>) {
-    let kinds = ["FQDN", "IPv4", "IPv6"];
+    if let Some(old) = old
+        && new["addressType"] != old["addressType"]
+    {
+        causes.push(Cause::invalid("addressType", &Value::Null, "field is immutable"));
+        return;
+    }
     let kind = text(new, "/addressType");
+    let mut names: Vec<&str> = Vec::new();
+    for (index, port) in list(new, "ports").iter().enumerate() {
+        let place = format!("ports[{index}]");
+        let name = text(port, "/name");
+        if names.contains(&name) {
+            causes.push(check::duplicate(at(&place, "name"), name));
+        }
+        names.push(name);
+        check::one_of(causes, port, &place, "protocol", &["SCTP", "TCP", "UDP"]);
+    }
+    let endpoints = list(new, "endpoints");
+    for (index, endpoint) in endpoints.iter().enumerate() {
+        for (inner, address) in list(endpoint, "addresses").iter().enumerate() {
+            let field = format!("endpoints[{index}].addresses[{inner}]");
+            address_of(causes, address.as_str().unwrap_or_default(), kind, field);
+        }
+    }
     if kind.is_empty() {
         causes.push(Cause::required("addressType", ""));
     } else {
-        check::one_of(causes, new, "", "addressType", &kinds);
+        check::one_of(causes, new, "", "addressType", &["FQDN", "IPv4", "IPv6"]);
     }
-    for (index, endpoint) in list(new, "endpoints").iter().enumerate() {
-        let place = format!("endpoints[{index}]");
-        let addresses = list(endpoint, "addresses");
-        if addresses.is_empty() {
-            causes.push(Cause::required(at(&place, "addresses"), "must contain at least 1 address"));
-        }
-        for (index, address) in addresses.iter().enumerate() {
-            address_of(
-                causes,
-                address.as_str().unwrap_or_default(),
-                kind,
-                format!("{place}.addresses[{index}]"),
-            );
-        }
-    }
-    let mut names: Vec<&str> = Vec::new();
-    for (index, port) in list(new, "ports").iter().enumerate() {
-        let name = text(port, "/name");
-        if names.contains(&name) {
-            causes.push(check::duplicate(format!("ports[{index}].name"), name));
-        }
-        names.push(name);
-        let place = format!("ports[{index}]");
-        check::one_of(causes, port, &place, "protocol", &["SCTP", "TCP", "UDP"]);
-    }
-    if let Some(old) = old {
-        check::immutable(causes, new, old, "", "addressType");
+    for (index, _) in endpoints.iter().enumerate().filter(|(_, one)| list(one, "addresses").is_empty()) {
+        causes.push(Cause::required(format!("endpoints[{index}].addresses"), ""));
     }
 }
 
 fn address_of(causes: &mut Causes, address: &str, kind: &str, field: String) {
     let why = match kind {
+        "IPv4" | "IPv6" if address.parse::<std::net::IpAddr>().is_err() => {
+            "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
+        }
         "IPv4" if address.parse::<std::net::Ipv4Addr>().is_err() => "must be a valid IPv4 address",
         "IPv6" if address.parse::<std::net::Ipv6Addr>().is_err() => "must be a valid IPv6 address",
         "FQDN" => {

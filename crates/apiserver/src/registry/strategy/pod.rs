@@ -51,9 +51,14 @@ pub(super) fn default_spec(spec: &mut Value) {
     default(spec, "dnsPolicy", || json!("ClusterFirst"));
     default(spec, "securityContext", || json!({}));
     default(spec, "schedulerName", || json!("default-scheduler"));
-    for list in ["containers", "initContainers"] {
+    for list in ["containers", "initContainers", "ephemeralContainers"] {
         for container in each(spec, list) {
             default_container(container);
+        }
+    }
+    if spec.get("hostNetwork") == Some(&json!(true)) {
+        for list in ["containers", "initContainers"] {
+            each(spec, list).for_each(share_ports);
         }
     }
     for volume in each(spec, "volumes") {
@@ -63,6 +68,14 @@ pub(super) fn default_spec(spec: &mut Value) {
 
 fn each<'a>(object: &'a mut Value, list: &str) -> impl Iterator<Item = &'a mut Value> + use<'a> {
     object.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten()
+}
+
+/// On the node's own network a container's port is the node's.
+fn share_ports(container: &mut Value) {
+    for port in each(container, "ports") {
+        let number = port["containerPort"].clone();
+        default(port, "hostPort", || number);
+    }
 }
 
 fn default_container(container: &mut Value) {
@@ -145,6 +158,13 @@ fn default_volume(volume: &mut Value) {
             default(token, "expirationSeconds", || json!(3600));
         }
     }
+    for items in ["/downwardAPI/items"] {
+        for item in volume.pointer_mut(items).and_then(Value::as_array_mut).into_iter().flatten() {
+            if let Some(reference) = item.get_mut("fieldRef") {
+                default(reference, "apiVersion", || json!("v1"));
+            }
+        }
+    }
     let Some(map) = volume.as_object_mut() else { return };
     if map.len() == 1 && map.contains_key("name") {
         map.insert("emptyDir".into(), json!({}));
@@ -152,7 +172,7 @@ fn default_volume(volume: &mut Value) {
 }
 
 /// How hard the node holds on to the Pod when memory runs short.
-fn quality_of_service(spec: &Value) -> &'static str {
+pub(super) fn quality_of_service(spec: &Value) -> &'static str {
     let containers: Vec<&Value> =
         ["containers", "initContainers"].iter().filter_map(|list| spec[*list].as_array()).flatten().collect();
     let amount = |container: &Value, kind: &str, name: &str| -> Option<String> {

@@ -2,8 +2,16 @@
 
 use serde_json::{Value, json};
 
-use super::{Resource, default, is_service, text};
-use crate::error::Cause;
+use super::{
+    Resource,
+    check::{self, Causes, at, list},
+    default, is_service, text,
+};
+use crate::{error::Cause, registry::metadata::NameRule};
+
+const KINDS: [&str; 4] = ["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"];
+/// Three hours: how long a client stays with one Pod.
+const AFFINITY: i64 = 10_800;
 
 /// Defaults of a Service, apart from its addresses, which are assigned when it is committed.
 pub(super) fn defaults(service: &mut Value) {
@@ -12,8 +20,14 @@ pub(super) fn defaults(service: &mut Value) {
     default(spec, "type", || json!("ClusterIP"));
     default(spec, "sessionAffinity", || json!("None"));
     let kind = text(spec, "/type").to_owned();
+    match text(spec, "/sessionAffinity") {
+        "ClientIP" => {
+            default(spec, "sessionAffinityConfig", || json!({"clientIP": {"timeoutSeconds": AFFINITY}}))
+        }
+        "None" => drop(spec.as_object_mut().and_then(|spec| spec.remove("sessionAffinityConfig"))),
+        _ => {}
+    }
     if kind != "ExternalName" {
-        default(spec, "ipFamilyPolicy", || json!("SingleStack"));
         default(spec, "internalTrafficPolicy", || json!("Cluster"));
     }
     if matches!(kind.as_str(), "NodePort" | "LoadBalancer") {
@@ -22,17 +36,41 @@ pub(super) fn defaults(service: &mut Value) {
     if kind == "LoadBalancer" {
         default(spec, "allocateLoadBalancerNodePorts", || json!(true));
     }
-    if text(spec, "/clusterIP") == "None" {
-        default(spec, "clusterIPs", || json!(["None"]));
-        default(spec, "ipFamilies", || json!(["IPv4"]));
-    }
     for port in spec.get_mut("ports").and_then(Value::as_array_mut).into_iter().flatten() {
         default(port, "protocol", || json!("TCP"));
         let number = port["port"].clone();
-        default(port, "targetPort", || number);
+        if port.get("targetPort").is_none_or(|target| target == &json!(0) || target == "") {
+            port["targetPort"] = number;
+        }
     }
     default(service, "status", || json!({}));
     default(&mut service["status"], "loadBalancer", || json!({}));
+    let places = service.pointer_mut("/status/loadBalancer/ingress").and_then(Value::as_array_mut);
+    for place in places.into_iter().flatten() {
+        if place.get("ip").is_some() {
+            default(place, "ipMode", || json!("VIP"));
+        }
+    }
+}
+
+/// What the server decides about addresses before it assigns any, and nobody owns.
+pub(super) fn complete(service: &mut Value) {
+    let spec = &mut service["spec"];
+    if text(spec, "/type") == "ExternalName" {
+        return;
+    }
+    let headless = text(spec, "/clusterIP") == "None";
+    let alone = check::entries(spec, "selector").next().is_none();
+    if headless && alone && spec.get("ipFamilyPolicy").is_none() && spec.get("ipFamilies").is_none() {
+        // Somebody else will say where it leads, in whichever family.
+        spec["ipFamilyPolicy"] = json!("RequireDualStack");
+        spec["ipFamilies"] = json!(["IPv4", "IPv6"]);
+    }
+    default(spec, "ipFamilyPolicy", || json!("SingleStack"));
+    if headless {
+        default(spec, "clusterIPs", || json!(["None"]));
+        default(spec, "ipFamilies", || json!(["IPv4"]));
+    }
 }
 
 /// A writer that does not speak of addresses keeps those that the Service has.
@@ -44,6 +82,11 @@ pub(super) fn keep_addresses(resource: &Resource, new: &mut Value, old: &Value) 
         if let Some(value) = old["spec"].get(field).cloned() {
             default(&mut new["spec"], field, || value);
         }
+    }
+    let inside = matches!(text(new, "/spec/type"), "ClusterIP" | "");
+    if inside && matches!(text(old, "/spec/type"), "NodePort" | "LoadBalancer") {
+        leave_the_nodes(new, old);
+        return;
     }
     let before = old.pointer("/spec/ports").and_then(Value::as_array).cloned().unwrap_or_default();
     let ports = new.pointer_mut("/spec/ports").and_then(Value::as_array_mut);
@@ -57,33 +100,104 @@ pub(super) fn keep_addresses(resource: &Resource, new: &mut Value, old: &Value) 
     }
 }
 
+/// A Service that moves back inside gives up what it had on the nodes, unless the writer changed that too.
+fn leave_the_nodes(new: &mut Value, old: &Value) {
+    let before = old.pointer("/spec/ports").cloned().unwrap_or_default();
+    for (index, port) in
+        new.pointer_mut("/spec/ports").and_then(Value::as_array_mut).into_iter().flatten().enumerate()
+    {
+        if port.get("nodePort") == before.get(index).and_then(|port| port.get("nodePort"))
+            && let Some(port) = port.as_object_mut()
+        {
+            port.remove("nodePort");
+        }
+    }
+    if let Some(spec) = new["spec"].as_object_mut() {
+        for field in ["externalTrafficPolicy", "allocateLoadBalancerNodePorts", "healthCheckNodePort"] {
+            if spec.get(field) == old["spec"].get(field) {
+                spec.remove(field);
+            }
+        }
+    }
+}
+
 /// What is wrong with a Service.
-pub(super) fn validate(new: &Value, old: Option<&Value>) -> Vec<Cause> {
+pub(super) fn validate(new: &Value, old: Option<&Value>) -> Causes {
     let spec = &new["spec"];
     let mut causes = Vec::new();
-    let ports = spec["ports"].as_array().map_or(&[][..], Vec::as_slice);
     let kind = text(spec, "/type");
-    if ports.is_empty() && kind != "ExternalName" && text(spec, "/clusterIP") != "None" {
+    if list(spec, "ports").is_empty() && kind != "ExternalName" && text(spec, "/clusterIP") != "None" {
         causes.push(Cause::required("spec.ports", ""));
     }
-    for (index, port) in ports.iter().enumerate() {
-        let number = port["port"].as_i64().unwrap_or(0);
-        if !(1..=65_535).contains(&number) {
-            let field = format!("spec.ports[{index}].port");
-            causes.push(Cause::invalid(field, &json!(number), "must be between 1 and 65535, inclusive"));
-        }
-        if ports.len() > 1 && text(port, "/name").is_empty() {
-            causes.push(Cause::required(format!("spec.ports[{index}].name"), ""));
+    if kind == "ExternalName" {
+        let name = text(spec, "/externalName").trim_end_matches('.');
+        if name.is_empty() {
+            causes.push(Cause::required("spec.externalName", ""));
+        } else {
+            check::name(&mut causes, name, "spec.externalName", NameRule::Subdomain);
         }
     }
-    let kinds = ["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"];
-    if !kinds.contains(&kind) {
-        causes.push(Cause::not_supported("spec.type", kind, &kinds));
-    }
+    ports(&mut causes, spec);
+    check::labels(&mut causes, spec, "spec", "selector");
+    check::required_one_of(&mut causes, spec, "spec", "sessionAffinity", &["ClientIP", "None"]);
+    address(&mut causes, spec);
+    check::one_of(&mut causes, spec, "spec", "type", &KINDS);
     let before = old.map_or("", |old| text(old, "/spec/clusterIP"));
     let now = text(spec, "/clusterIP");
     if !before.is_empty() && before != now && kind != "ExternalName" {
         causes.push(Cause::invalid("spec.clusterIPs[0]", &json!([now]), "may not change once set"));
     }
     causes
+}
+
+fn address(causes: &mut Causes, spec: &Value) {
+    let own = text(spec, "/clusterIP");
+    if !own.is_empty() && own != "None" && own.parse::<std::net::IpAddr>().is_err() {
+        let why = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
+        causes.push(Cause::invalid("spec.clusterIPs[0]", &json!(own), why));
+    }
+}
+
+fn ports(causes: &mut Causes, spec: &Value) {
+    let ports = list(spec, "ports");
+    let mut names: Vec<&str> = Vec::new();
+    for (index, port) in ports.iter().enumerate() {
+        let place = format!("spec.ports[{index}]");
+        let name = text(port, "/name");
+        if ports.len() > 1 && name.is_empty() {
+            causes.push(Cause::required(at(&place, "name"), ""));
+        } else if !name.is_empty() {
+            check::name(causes, name, at(&place, "name"), NameRule::Label);
+            if names.contains(&name) {
+                causes.push(check::duplicate(at(&place, "name"), name));
+            }
+            names.push(name);
+        }
+        number(causes, &port["port"], at(&place, "port"));
+        check::required_one_of(causes, port, &place, "protocol", &["SCTP", "TCP", "UDP"]);
+        if port["targetPort"].is_number() {
+            number(causes, &port["targetPort"], at(&place, "targetPort"));
+        }
+    }
+    for (index, port) in ports.iter().enumerate() {
+        let same = |other: &Value| other["port"] == port["port"] && other["protocol"] == port["protocol"];
+        if ports[..index].iter().any(same) {
+            let (protocol, number) = (&port["protocol"], &port["port"]);
+            causes.push(Cause {
+                reason: "FieldValueDuplicate".into(),
+                message: format!(
+                    "Duplicate value: {{\"Name\":\"\",\"Protocol\":{protocol},\"AppProtocol\":null,\"Port\":{number},\
+                     \"TargetPort\":0,\"NodePort\":0}}"
+                ),
+                field: format!("spec.ports[{index}]"),
+            });
+        }
+    }
+}
+
+fn number(causes: &mut Causes, port: &Value, field: String) {
+    let port = port.as_i64().unwrap_or(0);
+    if !(1..=65_535).contains(&port) {
+        causes.push(Cause::invalid(field, &json!(port), "must be between 1 and 65535, inclusive"));
+    }
 }

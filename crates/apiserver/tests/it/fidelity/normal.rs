@@ -84,6 +84,10 @@ impl<'a> Normal<'a> {
         match cell {
             Value::String(text) if AGE.is_match(&text) => json!("<age>"),
             Value::String(text) => {
+                let text = Regex::new(r"\((\d+[smhdy])+ ago\)")
+                    .unwrap()
+                    .replace_all(&text, "(<age> ago)")
+                    .into_owned();
                 let ports = Regex::new(r":3\d{4}/").unwrap().replace_all(&text, ":<port>/").into_owned();
                 self.value(Value::String(ports))
             }

@@ -210,7 +210,8 @@ async fn wait(server: &Server, request: HttpRequest<Bytes>) {
 fn decode(request: &Request, body: &[u8]) -> Value {
     if request.verb == "WATCH" {
         let lines = body.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
-        return lines.map(|line| serde_json::from_slice::<Value>(line).unwrap()).collect();
+        let lines: Result<Vec<Value>, _> = lines.map(serde_json::from_slice).collect();
+        return lines.map_or_else(|_| json!(String::from_utf8_lossy(body)), Value::Array);
     }
     serde_json::from_slice(body).unwrap_or_else(|_| json!(String::from_utf8_lossy(body)))
 }

@@ -129,8 +129,7 @@ fn variables(causes: &mut Causes, container: &Value, place: &str) {
             causes.push(Cause::required(at(&place, "name"), ""));
         } else if !name.bytes().all(|byte| (b' '..=b'~').contains(&byte) && byte != b'=') {
             let why = "a valid environment variable name must consist only of printable ASCII characters other than \
-                       '=' (e.g. 'my.env-name',  or 'MY_ENV.NAME',  or 'MyEnvName1', regex used for validation is \
-                       '^[ -<>-~]+$')";
+                       '='";
             causes.push(Cause::invalid(at(&place, "name"), &json!(name), why));
         }
         if let Some(from) = variable.get("valueFrom") {
@@ -148,6 +147,11 @@ fn value_from(causes: &mut Causes, from: &Value, value: &str, place: &str) {
             check::required(causes, reference, &at(place, source), field);
         }
     }
+    let path = text(from, "/fieldRef/fieldPath");
+    if !path.is_empty() && !is_field(path) {
+        let why = format!("error converting fieldPath: field label not supported: {path}");
+        causes.push(Cause::invalid(format!("{place}.fieldRef.fieldPath"), &json!(path), why));
+    }
     let sources = from.as_object().map_or(0, serde_json::Map::len);
     let why = match (sources, value.is_empty()) {
         (0, _) => {
@@ -158,6 +162,28 @@ fn value_from(causes: &mut Causes, from: &Value, value: &str, place: &str) {
         _ => "may not have more than one field specified at a time",
     };
     causes.push(Cause::invalid(place, &json!(""), why));
+}
+
+/// The fields of a Pod that a container may learn.
+fn is_field(path: &str) -> bool {
+    let plain = path.split_once('[').map_or(path, |(field, _)| field);
+    [
+        "metadata.annotations",
+        "metadata.labels",
+        "metadata.name",
+        "metadata.namespace",
+        "metadata.uid",
+        "spec.nodeName",
+        "spec.restartPolicy",
+        "spec.serviceAccountName",
+        "spec.schedulerName",
+        "status.phase",
+        "status.hostIP",
+        "status.hostIPs",
+        "status.podIP",
+        "status.podIPs",
+    ]
+    .contains(&plain)
 }
 
 fn mounts(causes: &mut Causes, container: &Value, volumes: &[&str], place: &str) {

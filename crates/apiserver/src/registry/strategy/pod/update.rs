@@ -2,9 +2,13 @@
 
 use serde_json::{Value, json};
 
+use super::quality_of_service;
 use crate::{
     error::Cause,
-    registry::strategy::check::{Causes, list},
+    registry::{
+        resource::text,
+        strategy::check::{self, Causes, at, list},
+    },
 };
 
 const UPDATABLE: &str = "`spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,\
@@ -30,6 +34,65 @@ pub(in crate::registry::strategy) fn update(causes: &mut Causes, new: &Value, ol
     if fixed(new, old) != fixed(old, old) {
         let why = format!("pod updates may not change fields other than {UPDATABLE}");
         causes.push(Cause::forbidden("spec", &why));
+    }
+}
+
+/// Containers to look into a running Pod are added, never changed.
+pub(in crate::registry::strategy) fn debug(causes: &mut Causes, new: &Value, old: &Value) {
+    let names = |pod: &Value, field: &str| -> Vec<String> {
+        list(&pod["spec"], field).iter().map(|one| text(one, "/name").to_owned()).collect()
+    };
+    let mut taken = names(new, "containers");
+    taken.extend(names(new, "initContainers"));
+    for (index, container) in list(&new["spec"], "ephemeralContainers").iter().enumerate() {
+        let place = format!("spec.ephemeralContainers[{index}]");
+        let name = text(container, "/name").to_owned();
+        check::required(causes, container, &place, "name");
+        check::required(causes, container, &place, "image");
+        if taken.contains(&name) {
+            causes.push(check::duplicate(at(&place, "name"), &name));
+        }
+        taken.push(name);
+    }
+    let (now, before) =
+        (list(&new["spec"], "ephemeralContainers"), list(&old["spec"], "ephemeralContainers"));
+    for container in before {
+        let name = text(container, "/name");
+        match now.iter().find(|one| text(one, "/name") == name) {
+            None => {
+                let why = format!("existing ephemeral containers \"{name}\" may not be removed\n");
+                causes.push(Cause::forbidden("spec.ephemeralContainers", &why));
+            }
+            Some(same) if same != container => {
+                let why = format!("existing ephemeral containers \"{name}\" may not be changed\n");
+                causes.push(Cause::forbidden("spec.ephemeralContainers", &why));
+            }
+            Some(_) => {}
+        }
+    }
+}
+
+/// Resources of a running Pod may change as long as it stays in its class.
+pub(in crate::registry::strategy) fn resize(causes: &mut Causes, new: &Value, old: &Value) {
+    let class = quality_of_service(&old["spec"]);
+    if quality_of_service(&new["spec"]) != class {
+        let why = "Pod QOS Class may not change as a result of resizing";
+        causes.push(Cause::invalid("spec", &json!(class), why));
+    }
+    let rest = |pod: &Value| {
+        let mut spec = pod["spec"].clone();
+        for field in ["containers", "initContainers"] {
+            for container in spec.get_mut(field).and_then(Value::as_array_mut).into_iter().flatten() {
+                if let Some(map) = container.as_object_mut() {
+                    map.remove("resources");
+                    map.remove("resizePolicy");
+                }
+            }
+        }
+        spec
+    };
+    if rest(new) != rest(old) {
+        causes.push(Cause::forbidden("spec", "only cpu and memory resources are mutable"));
     }
 }
 

@@ -69,6 +69,7 @@ fn volumes(causes: &mut Causes, spec: &Value, path: &str) {
     for (index, volume) in list(spec, "volumes").iter().enumerate() {
         let place = format!("{path}.volumes[{index}]");
         let name = text(volume, "/name");
+        let wrong = causes.len();
         let sources = volume.as_object().map_or(0, |map| map.keys().filter(|key| *key != "name").count());
         if sources == 0 {
             causes.push(Cause::required(&*place, "must specify a volume type"));
@@ -88,7 +89,9 @@ fn volumes(causes: &mut Causes, spec: &Value, path: &str) {
         if !name.is_empty() && names.contains(&name) {
             causes.push(check::duplicate(at(&place, "name"), name));
         }
-        names.push(name);
+        if causes.len() == wrong {
+            names.push(name);
+        }
     }
 }
 

@@ -361,7 +361,14 @@ impl Registry {
                 return Ok(Presented::Converted(new));
             }
             let stored = self.store_form(resource, new).await?;
+            let gone = is_deleting(&stored) && strategy::may_vanish(resource, &stored);
             match self.commit_change(resource, &current, &stored) {
+                Ok(object) if gone => {
+                    // The last version of an object whose last finalizer went was never stored: it keeps its revision.
+                    let mut shown = self.present(resource, &object).await?.into_value();
+                    metadata::copy_meta(&old, &mut shown, "resourceVersion");
+                    return Ok(Presented::Converted(shown));
+                }
                 Ok(object) => return self.present(resource, &object).await,
                 Err(WriteError::Missing) => return Err(Error::not_found(resource.named(), name)),
                 Err(WriteError::Moved(_) | WriteError::Exists) => {}

@@ -243,7 +243,7 @@ impl Lines {
         };
         if kind == "DELETED" && *change != Change::Deleted {
             let last = before.as_ref().expect("what matched before must have been there before");
-            let mut value = self.registry.present(&mut self.resource, last).await?.into_value();
+            let mut value = self.registry.present(&self.resource, last).await?.into_value();
             value["metadata"]["resourceVersion"] = json!(object.revision.to_string());
             return Ok(Some(self.shaped(kind, value)));
         }

@@ -22,7 +22,7 @@ pub(super) fn defaults(service: &mut Value) {
     let kind = text(spec, "/type").to_owned();
     match text(spec, "/sessionAffinity") {
         "ClientIP" => {
-            default(spec, "sessionAffinityConfig", || json!({"clientIP": {"timeoutSeconds": AFFINITY}}))
+            default(spec, "sessionAffinityConfig", || json!({"clientIP": {"timeoutSeconds": AFFINITY}}));
         }
         "None" => drop(spec.as_object_mut().and_then(|spec| spec.remove("sessionAffinityConfig"))),
         _ => {}

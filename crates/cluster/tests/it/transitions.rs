@@ -96,7 +96,7 @@ compared!(
 
 /// Plays every scenario on a real control plane, over our node, and writes down what happened.
 async fn record(kubeconfig: &std::path::Path) {
-    let kubeconfig = kube::config::Kubeconfig::read_from(kubeconfig).unwrap();
+    let kubeconfig = windlass::kube::config::Kubeconfig::read_from(kubeconfig).unwrap();
     let config = Config::from_custom_kubeconfig(kubeconfig, &Default::default()).await.unwrap();
     let client = Client::try_from(config).unwrap();
     let node = Controllers {

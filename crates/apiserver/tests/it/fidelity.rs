@@ -55,7 +55,7 @@ fn record(scripts: &[PathBuf], kubeconfig: &Path) {
         let mut requests = 0;
         for path in scripts {
             let script = Script::read(path);
-            let answers = play::play(&script, &server).await;
+            let answers = Box::pin(play::play(&script, &server)).await;
             requests += answers.len();
             let text = serde_json::to_string_pretty(&answers).unwrap() + "\n";
             std::fs::write(path.with_extension("json"), text).unwrap();
@@ -76,7 +76,7 @@ fn replay(scripts: &[PathBuf]) {
         // A script that waits for a watch to end waits on the paused clock.
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
-        let ours = runtime.block_on(async { play::play(&script, &Server::ours()).await });
+        let ours = runtime.block_on(async { Box::pin(play::play(&script, &Server::ours())).await });
         requests += ours.len();
         failures.extend(compare::differences(&script, &recorded, &ours));
     }

@@ -13,6 +13,7 @@ use windlass::{
     kube::{
         Api, Client, Config,
         api::{DeleteParams, PostParams},
+        config::{KubeConfigOptions, Kubeconfig},
     },
 };
 use windlass_cluster::{Cluster, Controllers, Timing};
@@ -96,8 +97,8 @@ compared!(
 
 /// Plays every scenario on a real control plane, over our node, and writes down what happened.
 async fn record(kubeconfig: &std::path::Path) {
-    let kubeconfig = windlass::kube::config::Kubeconfig::read_from(kubeconfig).unwrap();
-    let config = Config::from_custom_kubeconfig(kubeconfig, &Default::default()).await.unwrap();
+    let kubeconfig = Kubeconfig::read_from(kubeconfig).unwrap();
+    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
     let client = Client::try_from(config).unwrap();
     let node = Controllers {
         workloads: false,

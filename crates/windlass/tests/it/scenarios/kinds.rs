@@ -86,7 +86,8 @@ pub async fn the_reconciled_kind_may_vanish_and_return(cluster: Cluster) {
     let check = format!("watch-{}", "Gadget.it.windlass.dev");
     in_a_while("the operator says which kind is missing", || async { failing(&probes) == [check.clone()] })
         .await;
-    assert_eq!(gadgets.deletions.load(Ordering::SeqCst), 1);
+    // Once for the object; again for each child that a garbage collector takes afterwards.
+    assert!(gadgets.deletions.load(Ordering::SeqCst) >= 1, "its end was told");
 
     cluster.install(Gadget::crd(), Gadget::crd_name()).await;
     api.create(&PostParams::default(), &Gadget::test("two")).await.unwrap();

@@ -25,9 +25,7 @@ pub struct ParcelSpec {
 }
 
 pub mod v1 {
-    use super::{
-        ConversionError, CustomResource, Defaulter, Deserialize, JsonSchema, Serialize, Spoke, keep, kept,
-    };
+    use super::{ConversionError, CustomResource, Deserialize, JsonSchema, Serialize, Spoke, keep, kept};
 
     /// The older version: weight as text in kilograms, and a stamp that the hub has no field for.
     #[derive(CustomResource, Clone, Debug, Serialize, Deserialize, JsonSchema)]

@@ -1,12 +1,14 @@
 //! Create and update: one pipeline for every kind and every way of writing.
 
+mod rules;
+
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
 use super::{
     Presented, Registry, Resource, bounds, decode,
-    metadata::{self, is_deleting, meta},
+    metadata::{self, is_deleting},
     resource::text,
     strategy,
 };
@@ -14,9 +16,12 @@ use crate::{
     admission::{Attributes, Operation, Warnings},
     auth::Identity,
     error::{Cause, Error, Named, Result},
-    merge::{self, FieldSet, UpdateOptions},
+    merge::{self, UpdateOptions},
     store::{Draft, Key, Object, WriteError},
 };
+
+use self::rules::{check_revision, check_update};
+pub(super) use self::rules::{clean, reset_fields, zero_of};
 
 /// How often a write is tried again when another one came between reading and committing.
 const ATTEMPTS: usize = 16;
@@ -481,93 +486,4 @@ impl Registry {
             self.settle_definitions();
         }
     }
-}
-
-/// The fields that a write to this endpoint never owns.
-pub(super) fn reset_fields(resource: &Resource, subresource: &str) -> FieldSet {
-    match subresource {
-        "status" => FieldSet::of_paths(["spec", "metadata"]),
-        _ if resource.has("status") => FieldSet::of_paths(["status"]),
-        _ => FieldSet::default(),
-    }
-}
-
-/// The object that a built-in kind starts from: its zero value owns nothing.
-pub(super) fn zero_of(resource: &Resource) -> Option<&Value> {
-    resource.custom().is_none().then(|| resource.schema().zero_ref())
-}
-
-/// Drops what the schema does not know and says so, as the client wishes.
-pub(super) fn clean(
-    resource: &Resource,
-    object: &mut Value,
-    duplicates: Vec<String>,
-    validation: FieldValidation,
-) -> Result<Vec<String>> {
-    if resource.custom().is_none() {
-        if let Some(why) = resource.schema().decode_error(object) {
-            return Err(cannot_handle(resource, why));
-        }
-        decode::drop_nulls(object);
-    } else if !resets_ownership(object) {
-        metadata::tidy(object);
-    }
-    let unknown = resource.schema().prune(object);
-    let mut problems: Vec<String> =
-        duplicates.into_iter().map(|field| format!("duplicate field \"{field}\"")).collect();
-    problems.extend(unknown.into_iter().map(|field| format!("unknown field \"{field}\"")));
-    match validation {
-        FieldValidation::Ignore => Ok(Vec::new()),
-        FieldValidation::Warn => Ok(problems),
-        FieldValidation::Strict if problems.is_empty() => Ok(Vec::new()),
-        FieldValidation::Strict => {
-            Err(cannot_handle(resource, format!("strict decoding error: {}", problems.join(", "))))
-        }
-    }
-}
-
-/// An explicit empty list of managers is a wish: forget who owns what.
-fn resets_ownership(object: &Value) -> bool {
-    meta(object, "managedFields").as_array().is_some_and(|list| list.iter().all(|one| one == &json!({})))
-}
-
-/// The body is no object of the kind, for the reason that Go's decoder gives.
-fn cannot_handle(resource: &Resource, why: String) -> Error {
-    let (kind, version) = (&resource.kind, &resource.version);
-    Error::bad_request(format!("{kind} in version \"{version}\" cannot be handled as a {kind}: {why}"))
-}
-
-fn new_finalizers(new: &Value, old: &Value) -> Option<Cause> {
-    let list = |object: &Value| meta(object, "finalizers").as_array().cloned().unwrap_or_default();
-    let before = list(old);
-    let added: Vec<String> =
-        list(new).iter().filter(|one| !before.contains(one)).map(ToString::to_string).collect();
-    (!added.is_empty()).then(|| {
-        let why = format!(
-            "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
-            added.join(", ")
-        );
-        Cause::forbidden("metadata.finalizers", &why)
-    })
-}
-
-fn check_revision(target: Target<'_>, new: &Value, current: u64) -> Result<()> {
-    let claimed = text(new, "/metadata/resourceVersion");
-    if claimed.is_empty() || claimed == current.to_string() {
-        return Ok(());
-    }
-    Err(Error::stale(target.resource.named(), target.name))
-}
-
-fn check_update(target: Target<'_>, new: &Value, old: &Value) -> Result<()> {
-    let resource = target.resource;
-    bounds::check_depth(new)?;
-    let mut causes = strategy::validate(resource, target.subresource, new, Some(old));
-    if is_deleting(old) {
-        causes.extend(new_finalizers(new, old));
-    }
-    if causes.is_empty() {
-        return Ok(());
-    }
-    Err(Error::invalid(resource.named_kind(), target.name, causes))
 }

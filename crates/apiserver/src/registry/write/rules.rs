@@ -1,0 +1,104 @@
+//! What a body must be to be written: known fields, a current revision, a change that its kind allows. Pure.
+
+use serde_json::{Value, json};
+
+use super::{FieldValidation, Target};
+use crate::{
+    error::{Cause, Error, Result},
+    merge::FieldSet,
+    registry::{
+        Resource, bounds, decode,
+        metadata::{self, is_deleting, meta},
+        resource::text,
+        strategy,
+    },
+};
+
+/// The fields that a write to this endpoint never owns.
+pub(in crate::registry) fn reset_fields(resource: &Resource, subresource: &str) -> FieldSet {
+    match subresource {
+        "status" => FieldSet::of_paths(["spec", "metadata"]),
+        _ if resource.has("status") => FieldSet::of_paths(["status"]),
+        _ => FieldSet::default(),
+    }
+}
+
+/// The object that a built-in kind starts from: its zero value owns nothing.
+pub(in crate::registry) fn zero_of(resource: &Resource) -> Option<&Value> {
+    resource.custom().is_none().then(|| resource.schema().zero_ref())
+}
+
+/// Drops what the schema does not know and says so, as the client wishes.
+pub(in crate::registry) fn clean(
+    resource: &Resource,
+    object: &mut Value,
+    duplicates: Vec<String>,
+    validation: FieldValidation,
+) -> Result<Vec<String>> {
+    if resource.custom().is_none() {
+        if let Some(why) = resource.schema().decode_error(object) {
+            return Err(cannot_handle(resource, why));
+        }
+        decode::drop_nulls(object);
+    } else if !resets_ownership(object) {
+        metadata::tidy(object);
+    }
+    let unknown = resource.schema().prune(object);
+    let mut problems: Vec<String> =
+        duplicates.into_iter().map(|field| format!("duplicate field \"{field}\"")).collect();
+    problems.extend(unknown.into_iter().map(|field| format!("unknown field \"{field}\"")));
+    match validation {
+        FieldValidation::Ignore => Ok(Vec::new()),
+        FieldValidation::Warn => Ok(problems),
+        FieldValidation::Strict if problems.is_empty() => Ok(Vec::new()),
+        FieldValidation::Strict => {
+            Err(cannot_handle(resource, format!("strict decoding error: {}", problems.join(", "))))
+        }
+    }
+}
+
+/// An explicit empty list of managers is a wish: forget who owns what.
+fn resets_ownership(object: &Value) -> bool {
+    meta(object, "managedFields").as_array().is_some_and(|list| list.iter().all(|one| one == &json!({})))
+}
+
+/// The body is no object of the kind, for the reason that Go's decoder gives.
+fn cannot_handle(resource: &Resource, why: String) -> Error {
+    let (kind, version) = (&resource.kind, &resource.version);
+    Error::bad_request(format!("{kind} in version \"{version}\" cannot be handled as a {kind}: {why}"))
+}
+
+fn new_finalizers(new: &Value, old: &Value) -> Option<Cause> {
+    let list = |object: &Value| meta(object, "finalizers").as_array().cloned().unwrap_or_default();
+    let before = list(old);
+    let added: Vec<String> =
+        list(new).iter().filter(|one| !before.contains(one)).map(ToString::to_string).collect();
+    (!added.is_empty()).then(|| {
+        let why = format!(
+            "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
+            added.join(", ")
+        );
+        Cause::forbidden("metadata.finalizers", &why)
+    })
+}
+
+pub(super) fn check_revision(target: Target<'_>, new: &Value, current: u64) -> Result<()> {
+    let claimed = text(new, "/metadata/resourceVersion");
+    if claimed.is_empty() || claimed == current.to_string() {
+        return Ok(());
+    }
+    Err(Error::stale(target.resource.named(), target.name))
+}
+
+pub(super) fn check_update(target: Target<'_>, new: &Value, old: &Value) -> Result<()> {
+    let resource = target.resource;
+    bounds::check_depth(new)?;
+    let mut causes = strategy::validate(resource, target.subresource, new, Some(old));
+    if is_deleting(old) {
+        causes.extend(new_finalizers(new, old));
+    }
+    if causes.is_empty() {
+        return Ok(());
+    }
+    Err(Error::invalid(resource.named_kind(), target.name, causes))
+}

@@ -6,7 +6,7 @@ default:
     @just --list --unsorted
 
 # Every check that needs no cluster, cheapest first
-check: fmt-check typos lint test generated deny
+check: fmt-check typos lint test otlp generated deny
 
 # Format all Rust code
 fmt:
@@ -27,6 +27,11 @@ lint:
 # All tests that need no cluster
 test:
     cargo test --workspace
+
+# The export of traces, which is a feature of its own
+otlp:
+    cargo clippy --package windlass --features otlp --all-targets -- -D warnings
+    cargo test --package windlass --features otlp --test process
 
 # Fail if a generated file differs from what its generator writes
 generated:

@@ -12,7 +12,7 @@ use crate::{
     cache::{IndexFn, Reader},
     object::{AnyObject, Kind, Object, ObjectKey},
     predicate::Predicate,
-    queue::{Backoff, Pace, Priority, RateLimit},
+    queue::{Backoff, Jitter, Pace, Priority, RateLimit},
     rbac::Access,
     reconciler::Reconciler,
 };
@@ -274,6 +274,12 @@ impl<C: Reconciler> Controller<C> {
     /// The delays between the retries of a failing object: 5 ms doubling to 1,000 s unless set.
     pub fn backoff(mut self, backoff: Backoff) -> Self {
         self.pace.backoff = backoff;
+        self
+    }
+
+    /// How far the retries of objects that failed together are spread: up to a tenth of the delay unless set.
+    pub fn jitter(mut self, jitter: Jitter) -> Self {
+        self.pace.jitter = jitter;
         self
     }
 

@@ -19,7 +19,7 @@ use k8s_openapi::{
 use kube::{Api, Client, api::PostParams};
 use tokio::time::Instant;
 
-use crate::{changes::states_of, clock::Clock, error::chain};
+use crate::{changes::states_of, clock::Clock, error::chain, metrics::Metrics};
 
 /// How leader election is done. The times are controller-runtime's.
 #[derive(Clone, Debug)]
@@ -110,14 +110,22 @@ pub(crate) struct Elector {
     config: LeaderElection,
     leases: Api<Lease>,
     clock: Arc<dyn Clock>,
+    metrics: Metrics,
     observed: Observed,
+    /// The lease as we last wrote it, while it is ours.
     held: Option<Lease>,
 }
 
 impl Elector {
-    pub(crate) fn new(config: LeaderElection, client: Client, clock: Arc<dyn Clock>) -> Self {
+    pub(crate) fn new(
+        config: LeaderElection,
+        client: Client,
+        clock: Arc<dyn Clock>,
+        metrics: Metrics,
+    ) -> Self {
         let leases = Api::namespaced(client, &config.namespace);
-        Self { config, leases, clock, observed: Observed::default(), held: None }
+        metrics.leading(&config.lease, false);
+        Self { config, leases, clock, metrics, observed: Observed::default(), held: None }
     }
 
     /// The name of the lease.
@@ -198,27 +206,50 @@ impl Elector {
         LeaderError::Lost { namespace, lease, reason }
     }
 
-    /// Reads the lease and takes or renews it if that is allowed. Returns whether it is ours.
+    /// Takes or renews the lease if that is allowed. Returns whether it is ours.
     async fn attempt(&mut self) -> Result<bool, kube::Error> {
+        if let Some(held) = self.held.clone() {
+            // Nobody has written it since, or else this is refused: one request is enough.
+            match self.write(held).await {
+                Ok(()) => return Ok(true),
+                Err(error) => {
+                    tracing::debug!(error = chain(&error), "failed to renew the lease at once, reading it");
+                    self.metrics.slow_renewal(&self.config.lease);
+                }
+            }
+        }
+        self.attempt_slowly().await
+    }
+
+    async fn write(&mut self, mut lease: Lease) -> Result<(), kube::Error> {
+        lease.spec = Some(self.renewed(lease.spec.take().unwrap_or_default()));
+        let params = PostParams::default();
+        let lease = self.leases.replace(&self.config.lease, &params, &lease).await?;
+        self.hold(lease);
+        Ok(())
+    }
+
+    fn hold(&mut self, lease: Lease) {
+        self.observed.note(lease.spec.as_ref(), Instant::now());
+        self.held = Some(lease);
+    }
+
+    /// The same, without relying on what was last written.
+    async fn attempt_slowly(&mut self) -> Result<bool, kube::Error> {
         let live = self.leases.get_opt(&self.config.lease).await?;
         self.observed.note(live.as_ref().and_then(|lease| lease.spec.as_ref()), Instant::now());
         if live.is_some() && self.observed.step(&self.config.identity, Instant::now()) == Step::Wait {
             return Ok(false);
         }
-        let params = PostParams::default();
         let written = match live {
-            None => self.leases.create(&params, &self.fresh()).await,
-            Some(mut lease) => {
-                lease.spec = Some(self.renewed(lease.spec.take().unwrap_or_default()));
-                self.leases.replace(&self.config.lease, &params, &lease).await
+            None => {
+                let created = self.leases.create(&PostParams::default(), &self.fresh()).await;
+                created.map(|lease| self.hold(lease))
             }
+            Some(lease) => self.write(lease).await,
         };
         match written {
-            Ok(lease) => {
-                self.observed.note(lease.spec.as_ref(), Instant::now());
-                self.held = Some(lease);
-                Ok(true)
-            }
+            Ok(()) => Ok(true),
             // Another replica was faster.
             Err(kube::Error::Api(status)) if status.code == 409 => Ok(false),
             Err(error) => Err(error),

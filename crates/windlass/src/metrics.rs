@@ -22,12 +22,14 @@ use crate::{cache::WeakCaches, object::ObjectKey, queue::Queue};
 
 mod caches;
 mod client;
+mod process;
 mod queues;
 mod webhooks;
 
 pub use client::{ClientLayer, CountRequests};
 
 use caches::CacheGauges;
+use process::ProcessMetrics;
 use queues::QueueGauges;
 use webhooks::WebhookFamilies;
 pub(crate) use webhooks::WebhookMetrics;
@@ -168,6 +170,7 @@ pub struct Metrics {
     queues: QueueGauges,
     client: ClientLayer,
     leading: Family<NameLabels, Gauge>,
+    slow_renewals: Family<NameLabels, Counter>,
     webhooks: WebhookFamilies,
 }
 
@@ -183,13 +186,17 @@ impl Default for Metrics {
         let families = Families::register(&mut registry);
         let queues = QueueGauges::default();
         registry.register_collector(Box::new(queues.clone()));
-        let (client, leading) = (ClientLayer::default(), Family::default());
+        registry.register_collector(Box::new(ProcessMetrics));
+        let (client, leading, slow_renewals) = (ClientLayer::default(), Family::default(), Family::default());
         let requests = "Number of HTTP requests, partitioned by status code, method, and host";
         registry.register("rest_client_requests", requests, client.requests.clone());
         let holder = "Whether this replica holds the lease";
         registry.register("leader_election_master_status", holder, Family::clone(&leading));
+        let slow = "Total number of renewals of the lease that had to read it first";
+        registry.register("leader_election_slowpath", slow, Family::clone(&slow_renewals));
         let webhooks = WebhookFamilies::register(&mut registry);
-        Self { registry: Arc::new(Mutex::new(registry)), families, queues, client, leading, webhooks }
+        let registry = Arc::new(Mutex::new(registry));
+        Self { registry, families, queues, client, leading, slow_renewals, webhooks }
     }
 }
 
@@ -206,7 +213,15 @@ impl Metrics {
 
     /// Notes whether this replica holds the lease.
     pub(crate) fn leading(&self, lease: &str, leads: bool) {
-        self.leading.get_or_create(&NameLabels { name: lease.to_owned() }).set(i64::from(leads));
+        let labels = NameLabels { name: lease.to_owned() };
+        self.leading.get_or_create(&labels).set(i64::from(leads));
+        // There from the beginning, at zero.
+        let _ = self.slow_renewals.get_or_create(&labels);
+    }
+
+    /// Counts a renewal of the lease that could not be made with what was last written.
+    pub(crate) fn slow_renewal(&self, lease: &str) {
+        self.slow_renewals.get_or_create(&NameLabels { name: lease.to_owned() }).inc();
     }
 
     /// The metrics of the webhook at this path.

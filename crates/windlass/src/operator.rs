@@ -14,8 +14,8 @@ use crate::{
     controller::{Controller, Runnable},
     leader::LeaderElection,
     metrics::Metrics,
-    object::AnyObject,
-    rbac::Rules,
+    object::{AnyObject, Kind},
+    rbac::{Access, Rules},
     reconciler::Reconciler,
     webhook::{self, Conversion, Defaulter, Validator, Webhook, Webhooks},
 };
@@ -23,12 +23,15 @@ use crate::{
 mod cli;
 mod guard;
 mod handle;
+mod logging;
 mod manifests;
 mod probes;
 mod run;
 mod server;
 mod settings;
 mod tasks;
+#[cfg(feature = "otlp")]
+mod traces;
 
 pub use handle::Handle;
 pub use manifests::{CertificateSource, InstallError, Placement};
@@ -248,15 +251,27 @@ impl Operator {
 
     /// The permissions that the controllers need, computed from what they declare.
     pub fn rbac(&self) -> Vec<PolicyRule> {
+        self.rules(|_| true, true)
+    }
+
+    /// The permissions for the kinds that are chosen, and with the `rest` those that no kind implies.
+    fn rules(&self, chosen: impl Fn(&Kind) -> bool, rest: bool) -> Vec<PolicyRule> {
         let mut rules = Rules::default();
+        let mut about = rest;
         for controller in &self.controllers {
             let (access, permits) = controller.access();
-            for access in access {
+            for access in access.iter().filter(|access| chosen(access.kind())) {
                 rules.access(access);
+                about |= matches!(access, Access::Reconciles(_));
             }
-            rules.permit(permits);
+            if rest {
+                rules.permit(permits);
+            }
         }
-        rules.grant("events.k8s.io", "events", &["create", "patch"]);
+        // Every object that is reconciled may have events.
+        if about {
+            rules.grant("events.k8s.io", "events", &["create", "patch"]);
+        }
         rules.finish()
     }
 

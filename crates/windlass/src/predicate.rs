@@ -1,15 +1,16 @@
 //! Filters on updates: which changes of an object are worth a run.
 //!
 //! A filter sees the old and the new copy of an object that was updated. Additions, deletions and the moment an
-//! object starts being deleted always pass: a filter cannot swallow them.
+//! object starts being deleted always pass, unless the filter was made to decide about them too
+//! ([`Predicate::of_changes`]).
 
 use std::{fmt, sync::Arc};
 
 use crate::{cache::Change, object::AnyObject};
 
-type Decide<K> = dyn Fn(&K, &K) -> bool + Send + Sync;
+type Decide<K> = dyn Fn(&Change<K>) -> bool + Send + Sync;
 
-/// Decides whether an update is worth a run.
+/// Decides whether a change is worth a run.
 pub struct Predicate<K>(Arc<Decide<K>>);
 
 impl<K> Clone for Predicate<K> {
@@ -25,9 +26,36 @@ impl<K> fmt::Debug for Predicate<K> {
 }
 
 impl<K: AnyObject> Predicate<K> {
-    /// A filter from a function of the old and the new copy.
+    /// A filter of updates, from a function of the old and the new copy.
     pub fn new(passes: impl Fn(&K, &K) -> bool + Send + Sync + 'static) -> Self {
+        Self::of_changes(move |change| match (&change.old, &change.new) {
+            (Some(old), Some(new)) => begins_deletion(&**old, &**new) || passes(old, new),
+            _ => true,
+        })
+    }
+
+    /// A filter that decides about additions and deletions as well: what it rejects leads to no run, and a
+    /// reconciler that does not hear of a deletion leaves things behind.
+    ///
+    /// ```
+    /// # use windlass::{Predicate, k8s_openapi::api::core::v1::ConfigMap};
+    /// let only_deletions = Predicate::<ConfigMap>::of_changes(|change| change.new.is_none());
+    /// ```
+    pub fn of_changes(passes: impl Fn(&Change<K>) -> bool + Send + Sync + 'static) -> Self {
         Self(Arc::new(passes))
+    }
+
+    /// Passes when the resource version changed, which is to say when anything did.
+    pub fn resource_version_changed() -> Self {
+        Self::new(|old, new| old.meta().resource_version != new.meta().resource_version)
+    }
+
+    /// Passes when the object was removed or began to be, and for nothing else.
+    pub fn deleted() -> Self {
+        Self::of_changes(|change| match (&change.old, &change.new) {
+            (Some(old), Some(new)) => begins_deletion(&**old, &**new),
+            (_, new) => new.is_none(),
+        })
     }
 
     /// Passes when the spec changed: status updates do not.
@@ -57,33 +85,30 @@ impl<K: AnyObject> Predicate<K> {
 
     /// Passes when both pass.
     pub fn and(self, other: Self) -> Self {
-        Self::new(move |old, new| self.passes(old, new) && other.passes(old, new))
+        Self::of_changes(move |change| self.passes(change) && other.passes(change))
     }
 
     /// Passes when either passes.
     pub fn or(self, other: Self) -> Self {
-        Self::new(move |old, new| self.passes(old, new) || other.passes(old, new))
+        Self::of_changes(move |change| self.passes(change) || other.passes(change))
     }
 
-    /// Passes when this one does not.
+    /// Passes when this one does not. Of additions and deletions nothing is swallowed.
     pub fn negate(self) -> Self {
-        Self::new(move |old, new| !self.passes(old, new))
-    }
-
-    /// Whether the update passes.
-    pub fn passes(&self, old: &K, new: &K) -> bool {
-        (self.0)(old, new)
-    }
-
-    pub(crate) fn admits(&self, change: &Change<K>) -> bool {
-        match (&change.old, &change.new) {
-            (Some(old), Some(new)) => {
-                let being_deleted = |object: &K| object.meta().deletion_timestamp.is_some();
-                (being_deleted(new) && !being_deleted(old)) || self.passes(old, new)
-            }
+        Self::of_changes(move |change| match (&change.old, &change.new) {
+            (Some(old), Some(new)) => begins_deletion(&**old, &**new) || !self.passes(change),
             _ => true,
-        }
+        })
     }
+
+    /// Whether the change passes.
+    pub fn passes(&self, change: &Change<K>) -> bool {
+        (self.0)(change)
+    }
+}
+
+fn begins_deletion<K: AnyObject>(old: &K, new: &K) -> bool {
+    new.meta().deletion_timestamp.is_some() && old.meta().deletion_timestamp.is_none()
 }
 
 #[cfg(test)]
@@ -109,8 +134,8 @@ mod tests {
     #[test]
     fn a_status_update_does_not_pass_the_generation_filter() {
         let filter = Predicate::generation_changed();
-        assert!(!filter.admits(&change(Some(at_generation(1)), Some(at_generation(1)))));
-        assert!(filter.admits(&change(Some(at_generation(1)), Some(at_generation(2)))));
+        assert!(!filter.passes(&change(Some(at_generation(1)), Some(at_generation(1)))));
+        assert!(filter.passes(&change(Some(at_generation(1)), Some(at_generation(2)))));
     }
 
     #[test]
@@ -118,18 +143,30 @@ mod tests {
         let never = Predicate::new(|_, _| false);
         let mut dying = (*at_generation(1)).clone();
         dying.metadata.deletion_timestamp = Some(Time(Timestamp::UNIX_EPOCH));
-        assert!(never.admits(&change(Some(at_generation(1)), Some(Arc::new(dying)))));
-        assert!(never.admits(&change(Some(at_generation(1)), None)));
-        assert!(never.admits(&change(None, Some(at_generation(1)))));
+        assert!(never.passes(&change(Some(at_generation(1)), Some(Arc::new(dying)))));
+        assert!(never.passes(&change(Some(at_generation(1)), None)));
+        assert!(never.passes(&change(None, Some(at_generation(1)))));
     }
 
     #[test]
     fn filters_combine() {
         let labels = || Predicate::<Deployment>::labels_changed();
         let generation = || Predicate::<Deployment>::generation_changed();
-        let (one, two) = (at_generation(1), at_generation(2));
-        assert!(labels().or(generation()).passes(&one, &two));
-        assert!(!labels().and(generation()).passes(&one, &two));
-        assert!(labels().negate().passes(&one, &two));
+        let update = change(Some(at_generation(1)), Some(at_generation(2)));
+        assert!(labels().or(generation()).passes(&update));
+        assert!(!labels().and(generation()).passes(&update));
+        assert!(labels().negate().passes(&update));
+    }
+
+    #[test]
+    fn a_filter_of_changes_may_swallow_what_it_is_told_to() {
+        let (one, gone) = (at_generation(1), change(Some(at_generation(1)), None));
+        assert!(!Predicate::of_changes(|change| change.new.is_some()).passes(&gone));
+        let deleted = Predicate::deleted();
+        assert!(deleted.passes(&gone) && !deleted.passes(&change(None, Some(one.clone()))));
+        assert!(!deleted.passes(&change(Some(one.clone()), Some(at_generation(2)))));
+        let mut dying = (*one).clone();
+        dying.metadata.deletion_timestamp = Some(Time(Timestamp::UNIX_EPOCH));
+        assert!(deleted.passes(&change(Some(one), Some(Arc::new(dying)))));
     }
 }

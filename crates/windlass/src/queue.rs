@@ -6,9 +6,9 @@
 //!   runs is run once more afterwards.
 //! - Keys of one lane (a namespace) and of equal priority leave in the order in which they became ready.
 //! - Lanes take turns: while a lane has a ready key, every other lane gets at most one turn before it.
-//! - A failing key is retried after 5 ms, doubling to 1,000 s, and not before the [`RateLimit`] that all retries
-//!   share allows it. An event may run it earlier; a failure of such an early run moves neither the count nor
-//!   the time of the retry.
+//! - A failing key is retried after 5 ms, doubling to 1,000 s, less its [`Jitter`], and not before the
+//!   [`RateLimit`] that all retries share allows it. An event may run it earlier; a failure of such an early run
+//!   moves neither the count nor the time of the retry.
 //! - A success, or a requeue that the reconciler asked for, resets the count.
 //! - After [`Queue::close`] no key is handed out, and [`Queue::drained`] returns when the last run has ended.
 
@@ -20,6 +20,7 @@ use std::{
 
 use tokio::{sync::Notify, time::Instant};
 
+mod jitter;
 mod lanes;
 mod limit;
 #[cfg(test)]
@@ -28,6 +29,7 @@ mod state;
 #[cfg(test)]
 mod tests;
 
+pub use jitter::Jitter;
 pub use lanes::QueueKey;
 pub use limit::RateLimit;
 pub use state::Job;
@@ -84,6 +86,8 @@ impl Backoff {
 pub struct Pace {
     /// The delays between the retries of one key.
     pub backoff: Backoff,
+    /// How far the retries of keys that failed together are spread.
+    pub jitter: Jitter,
     /// What all retries together may take; `None` for no limit.
     pub retries: Option<RateLimit>,
     /// The shortest time from one run of a key to its next; what happens in between leads to one run.
@@ -91,9 +95,15 @@ pub struct Pace {
 }
 
 impl Default for Pace {
-    /// As controller-runtime has it: 5 ms to 1,000 s per key, ten retries a second and a hundred at once overall.
+    /// As controller-runtime has it: 5 ms to 1,000 s per key, ten retries a second and a hundred at once overall;
+    /// and a jitter, which it has not.
     fn default() -> Self {
-        Self { backoff: Backoff::default(), retries: Some(RateLimit::default()), interval: None }
+        Self {
+            backoff: Backoff::default(),
+            jitter: Jitter::default(),
+            retries: Some(RateLimit::default()),
+            interval: None,
+        }
     }
 }
 

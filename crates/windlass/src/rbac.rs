@@ -17,6 +17,14 @@ pub(crate) enum Access {
     Reads(Kind),
 }
 
+impl Access {
+    pub(crate) fn kind(&self) -> &Kind {
+        match self {
+            Self::Reconciles(kind) | Self::Owns(kind) | Self::Reads(kind) => kind,
+        }
+    }
+}
+
 const READ: [&str; 3] = ["get", "list", "watch"];
 
 /// A rule for [`Controller::permits`](crate::Controller::permits).

@@ -157,7 +157,7 @@ impl<R: AnyObject> Wiring<R> {
         let (queue, controller) = (self.queue.clone(), self.controller.clone());
         let (metrics, reader) = (self.metrics.clone(), self.reader.clone());
         store.subscribe(Box::new(move |change: &Change<K>, origin: Option<&Origin>| {
-            if filter.as_ref().is_some_and(|filter| !filter.admits(change)) {
+            if filter.as_ref().is_some_and(|filter| !filter.passes(change)) {
                 return;
             }
             let priority = if change.initial { Priority::LOW } else { Priority::NORMAL };

@@ -3,26 +3,19 @@
 //! Enters: arguments and the environment. Leaves: an exit code, YAML on stdout, one clear line on stderr when
 //! something is wrong. Flags have controller-runtime's names where it has them.
 
-use std::{
-    ffi::OsString,
-    io::{IsTerminal, Write},
-    net::SocketAddr,
-    path::PathBuf,
-    process::ExitCode,
-};
+use std::{ffi::OsString, io::Write, net::SocketAddr, path::PathBuf, process::ExitCode};
 
 use axum::middleware::from_fn_with_state;
 use clap::{Args, Parser, Subcommand};
 use kube::{Client, Config, client::ClientBuilder};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-use tracing_subscriber::EnvFilter;
 
 use super::{
     CertificateSource, Operator, Placement, RunError,
     guard::{self, Guard},
-    manifests, server,
-    settings::{self, Given, LogFormat, Settings},
+    logging, manifests, server,
+    settings::{self, Given, Namespaces, Settings},
 };
 use crate::{
     error::chain,
@@ -75,6 +68,9 @@ struct PlacementArgs {
     /// How many replicas
     #[arg(long, default_value_t = 1)]
     replicas: u32,
+    /// The namespaces that the operator works in, separated by commas; roles are then made for these alone
+    #[arg(long, env = "WATCH_NAMESPACE", value_name = "NAMESPACES")]
+    watch_namespaces: Option<Namespaces>,
     /// Let cert-manager issue the certificate of the webhooks instead of the operator
     #[arg(long)]
     cert_manager: bool,
@@ -91,6 +87,9 @@ struct UninstallArgs {
     /// Delete what was installed with --cert-manager
     #[arg(long)]
     cert_manager: bool,
+    /// The namespaces that it was installed for, separated by commas
+    #[arg(long, env = "WATCH_NAMESPACE", value_name = "NAMESPACES")]
+    watch_namespaces: Option<Namespaces>,
 }
 
 /// An error with advice.
@@ -98,8 +97,8 @@ struct UninstallArgs {
 enum CliError {
     #[error("failed to start the runtime")]
     Runtime(#[source] std::io::Error),
-    #[error("failed to read --log-level {0:?}")]
-    LogLevel(String, #[source] tracing_subscriber::filter::ParseError),
+    #[error(transparent)]
+    Logging(#[from] logging::Error),
     #[error("failed to find a cluster")]
     Config(#[source] Box<kube::config::InferConfigError>),
     #[error("failed to make a client")]
@@ -141,7 +140,7 @@ impl CliError {
             Self::MetricsCertificate(_) | Self::Run(RunError::Webhooks(ServeError::Files(_))) => {
                 Some("the directory must hold a certificate and its key, as PEM")
             }
-            Self::LogLevel(..) => Some("write error, warn, info, debug or trace"),
+            Self::Logging(error) => Some(error.advice()),
             Self::Run(RunError::NotSynced { reason, .. }) if reason.contains("HTTP 403") => {
                 Some("grant what the `rbac` command prints")
             }
@@ -185,20 +184,35 @@ fn report(error: &CliError) {
     }
 }
 
-async fn execute(operator: Operator, cli: Cli) -> Result<(), CliError> {
+async fn execute(mut operator: Operator, cli: Cli) -> Result<(), CliError> {
     match cli.command.unwrap_or(Command::Run(Box::new(cli.run))) {
-        Command::Run(args) => run(operator, *args).await,
+        Command::Run(args) => Box::pin(run(operator, *args)).await,
         Command::Manifests(args) => {
+            restrict(&mut operator, args.watch_namespaces.as_ref());
             let placement = args.placement(&operator);
             print(&operator.manifests(&placement))
         }
         Command::Crds => print(&operator.crd_manifests()),
         Command::Rbac(args) => {
+            restrict(&mut operator, args.watch_namespaces.as_ref());
             let placement = args.placement(&operator);
             print(&operator.rbac_manifests(&placement.namespace))
         }
-        Command::Install(args) => install(&operator, &args).await,
-        Command::Uninstall(args) => uninstall(&operator, args).await,
+        Command::Install(args) => {
+            restrict(&mut operator, args.watch_namespaces.as_ref());
+            install(&operator, &args).await
+        }
+        Command::Uninstall(args) => {
+            restrict(&mut operator, args.watch_namespaces.as_ref());
+            uninstall(&operator, args).await
+        }
+    }
+}
+
+/// Puts the namespaces that were asked for in place of those that the program says.
+fn restrict(operator: &mut Operator, namespaces: Option<&Namespaces>) {
+    if let Some(namespaces) = namespaces {
+        operator.namespaces.clone_from(&namespaces.0);
     }
 }
 
@@ -259,6 +273,7 @@ async fn uninstall(operator: &Operator, args: UninstallArgs) -> Result<(), CliEr
         image: None,
         replicas: 1,
         cert_manager: args.cert_manager,
+        watch_namespaces: None,
     }
     .placement(operator);
     let mut objects = operator.manifests(&placement);
@@ -275,15 +290,26 @@ async fn run(mut operator: Operator, args: RunArgs) -> Result<(), CliError> {
         let named = operator.controllers.iter_mut().filter(|controller| controller.name() == name);
         named.for_each(|controller| controller.set_concurrency(workers));
     }
-    start_logging(&settings)?;
+    let logging = logging::start(&settings, operator.name())?;
+    let result = Box::pin(work(operator, &settings)).await;
+    logging.finish().await;
+    result
+}
+
+async fn work(mut operator: Operator, settings: &Settings) -> Result<(), CliError> {
     let client = connect(&operator).await?;
     operator.impatient = true;
     operator.drain = settings.drain().unwrap_or(operator.drain);
+    operator.namespaces = settings.namespaces().unwrap_or(operator.namespaces);
+    operator.dry_run |= settings.dry_run();
     let namespace = client.default_namespace().to_owned();
     if let Some(election) = settings.election(operator.name(), &namespace, identity()) {
         operator.leader = Some(election);
     }
     operator.webhook_server = settings.webhooks(operator.name(), &namespace);
+    if operator.dry_run {
+        tracing::info!("dry run: nothing is written; no lease is held and no webhook served");
+    }
     let stop = CancellationToken::new();
     let mut servers = JoinSet::new();
     if let Some(address) = settings.probes() {
@@ -291,7 +317,7 @@ async fn run(mut operator: Operator, args: RunArgs) -> Result<(), CliError> {
         let router = server::probes(operator.probes());
         servers.spawn(server::serve(socket, router, stop.clone().cancelled_owned()));
     }
-    serve_metrics(&settings, &operator, &client, &stop, &mut servers).await?;
+    serve_metrics(settings, &operator, &client, &stop, &mut servers).await?;
     let result = operator.run(client, signalled()).await;
     stop.cancel();
     while servers.join_next().await.is_some() {}
@@ -344,21 +370,6 @@ fn self_sign(certificate: &Certificate, operator: &Operator) -> Result<(), CliEr
     let made = self_signed(&[name, "localhost".into()], operator.clock.now());
     let (chain, key) = made.map_err(|error| failed(&error))?;
     certificate.set(&chain, &key).map_err(|error| failed(&error))
-}
-
-fn start_logging(settings: &Settings) -> Result<(), CliError> {
-    let filter = EnvFilter::try_new(settings.log_level());
-    let filter = filter.map_err(|error| CliError::LogLevel(settings.log_level().to_owned(), error))?;
-    let subscriber = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_ansi(std::io::stderr().is_terminal())
-        .with_writer(std::io::stderr);
-    // A subscriber that the program has set itself stays.
-    let _ = match settings.given.log_format.unwrap_or_default() {
-        LogFormat::Text => subscriber.try_init(),
-        LogFormat::Json => subscriber.json().try_init(),
-    };
-    Ok(())
 }
 
 /// Unique among replicas: the pod's or the machine's name, and the process.

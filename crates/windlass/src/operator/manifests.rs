@@ -121,8 +121,14 @@ impl Operator {
         match self.watched_namespaces() {
             None => manifests.extend(self.role(name, None, namespace, &self.rbac())),
             Some(namespaces) => {
+                let rules = self.rules(|kind| kind.namespaced, true);
                 for watched in namespaces {
-                    manifests.extend(self.role(name, Some(&watched), namespace, &self.rbac()));
+                    manifests.extend(self.role(name, Some(&watched), namespace, &rules));
+                }
+                // No Role reaches what lives in no namespace.
+                let rules = self.rules(|kind| !kind.namespaced, false);
+                if !rules.is_empty() {
+                    manifests.extend(self.role(name, None, namespace, &rules));
                 }
             }
         }
@@ -211,6 +217,17 @@ impl Operator {
         [labelled(self, role, name, namespace), labelled(self, binding, name, namespace)]
     }
 
+    /// The command line in a cluster. Namespaces that the program does not say itself must reach it.
+    fn arguments(&self) -> Vec<String> {
+        let fixed =
+            ["run", "--leader-elect", "--metrics-bind-address=:8443", "--health-probe-bind-address=:8081"];
+        let mut arguments: Vec<String> = fixed.map(ToOwned::to_owned).into();
+        if !self.namespaces.is_empty() {
+            arguments.push(format!("--watch-namespaces={}", self.namespaces.join(",")));
+        }
+        arguments
+    }
+
     fn deployment(&self, placement: &Placement) -> Value {
         let labels = json!({ "app.kubernetes.io/name": self.name() });
         let probe = |path: &str, delay: u32, period: u32| {
@@ -222,9 +239,7 @@ impl Operator {
         let container = json!({
             "name": "operator",
             "image": placement.image,
-            "args": [
-                "run", "--leader-elect", "--metrics-bind-address=:8443", "--health-probe-bind-address=:8081"
-            ],
+            "args": self.arguments(),
             "ports": [
                 { "name": "metrics", "containerPort": 8443 }, { "name": "probes", "containerPort": 8081 }
             ],

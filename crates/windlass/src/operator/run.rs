@@ -140,7 +140,9 @@ async fn serve(operator: &mut Operator, client: &Client) -> Result<Option<Servin
         return Err(ServeError::Collision(path).into());
     }
     let hooks = std::mem::take(&mut operator.webhooks);
-    let Some(server) = operator.webhook_server.take().filter(|_| !hooks.is_empty()) else { return Ok(None) };
+    // Whoever serves webhooks writes certificates and configurations.
+    let wanted = !hooks.is_empty() && !operator.dry_run;
+    let Some(server) = operator.webhook_server.take().filter(|_| wanted) else { return Ok(None) };
     let surroundings = Surroundings {
         operator: operator.name.clone(),
         client: client.clone(),
@@ -241,8 +243,8 @@ async fn lead(
     let Some(config) = settings.leader.clone() else {
         return work(prepared, settings.drain, stop, std::future::pending()).await;
     };
-    let mut elector = Elector::new(config, settings.client.clone(), settings.clock.clone());
-    settings.metrics.leading(elector.lease(), false);
+    let (client, clock) = (settings.client.clone(), settings.clock.clone());
+    let mut elector = Elector::new(config, client, clock, settings.metrics.clone());
     tokio::select! {
         () = stop.cancelled() => return Ok(()),
         () = elector.acquire() => {}

@@ -105,6 +105,13 @@ given! {
         /// How long to wait between tries to take or renew the lease [default: 2s]
         #[arg(long, env = "LEADER_ELECT_RETRY_PERIOD")]
         leader_elect_retry_period: Time,
+        /// Watch these namespaces only, separated by commas; none or an empty list for all
+        #[arg(long, env = "WATCH_NAMESPACE", visible_aliases = ["watch-namespace", "namespace"])]
+        #[serde(alias = "watch-namespace", alias = "namespace")]
+        watch_namespaces: Namespaces,
+        /// Log the differences that would be written, and write nothing
+        #[arg(long, env = "DRY_RUN", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+        dry_run: bool,
         /// How long running reconciles may take to finish after a signal [default: 30s]
         #[arg(long, env = "GRACEFUL_SHUTDOWN_TIMEOUT")]
         graceful_shutdown_timeout: Time,
@@ -222,6 +229,15 @@ impl Settings {
         self.given.graceful_shutdown_timeout.map(|time| time.0)
     }
 
+    /// The namespaces that were given; `None` if that was left to the program.
+    pub(super) fn namespaces(&self) -> Option<Vec<String>> {
+        self.given.watch_namespaces.clone().map(|namespaces| namespaces.0)
+    }
+
+    pub(super) fn dry_run(&self) -> bool {
+        self.given.dry_run.unwrap_or(false)
+    }
+
     pub(super) fn log_level(&self) -> &str {
         self.given.log_level.as_deref().unwrap_or("info")
     }
@@ -283,7 +299,13 @@ fn files(directory: &Path, certificate: Option<&String>, key: Option<&String>) -
 /// Refuses keys that nobody reads: a misspelt setting must not be a silent default.
 fn check_keys(path: &Path, parsed: &Value) -> Result<(), Error> {
     let command = Given::augment_args(Command::new("settings"));
-    let mut known: Vec<&str> = command.get_arguments().filter_map(|argument| argument.get_long()).collect();
+    let mut known: Vec<&str> = command
+        .get_arguments()
+        .flat_map(|argument| {
+            let aliases = argument.get_visible_aliases().unwrap_or_default();
+            argument.get_long().into_iter().chain(aliases)
+        })
+        .collect();
     known.push("controllers");
     let mut keys = parsed.as_object().into_iter().flat_map(|keys| keys.keys());
     let Some(key) = keys.find(|key| !known.contains(&key.as_str())) else { return Ok(()) };
@@ -349,6 +371,46 @@ impl TryFrom<Value> for Time {
     }
 }
 
+/// Names of namespaces: `a,b`, or a YAML list of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "Value")]
+pub(super) struct Namespaces(pub(super) Vec<String>);
+
+impl FromStr for Namespaces {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let names = text.split(',').map(str::trim).filter(|name| !name.is_empty());
+        names.map(namespace).collect::<Result<_, _>>().map(Self)
+    }
+}
+
+impl TryFrom<Value> for Namespaces {
+    type Error = String;
+
+    fn try_from(value: Value) -> Result<Self, String> {
+        match value {
+            Value::Null => Ok(Self::default()),
+            Value::Array(names) => {
+                names.iter().map(|name| namespace(&plain(name))).collect::<Result<_, _>>().map(Self)
+            }
+            other => plain(&other).parse(),
+        }
+    }
+}
+
+/// A name that a namespace can have: a watch of any other would fail for ever.
+fn namespace(name: &str) -> Result<String, String> {
+    let ends = |at: Option<char>| at.is_some_and(|c| c.is_ascii_lowercase() || c.is_ascii_digit());
+    let inside = name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-');
+    if inside && name.len() <= 63 && ends(name.chars().next()) && ends(name.chars().last()) {
+        return Ok(name.to_owned());
+    }
+    Err(format!(
+        "{name:?} is no namespace; write names of lower-case letters, digits and -, separated by commas"
+    ))
+}
+
 /// A YAML scalar as a flag would have it.
 fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), ToOwned::to_owned)
@@ -379,6 +441,24 @@ mod tests {
         let read = |text: &str| text.parse::<Time>().map(|time| time.0.as_secs());
         assert_eq!((read("30"), read("45s"), read("1m30s")), (Ok(30), Ok(45), Ok(90)));
         assert!(read("soon").unwrap_err().contains("write 30s"));
+    }
+
+    #[test]
+    fn namespaces_are_a_list_of_names() {
+        let read = |text: &str| text.parse::<Namespaces>().map(|names| names.0);
+        assert_eq!(read("a, b-2,"), Ok(vec!["a".to_owned(), "b-2".to_owned()]));
+        assert_eq!(read(""), Ok(Vec::new()), "all of them");
+        for wrong in ["A", "-a", "a-", "a b", "a/b", &"a".repeat(64)] {
+            assert!(read(wrong).unwrap_err().contains("separated by commas"), "{wrong}");
+        }
+        for (key, text) in [("watch-namespaces", "[a, b]"), ("namespace", "a,b"), ("watch-namespace", "a, b")]
+        {
+            let path = file(key, &format!("{key}: {text}\n"));
+            let settings = Settings::read(Given::default(), Some(&path)).unwrap();
+            assert_eq!(settings.namespaces().unwrap(), ["a", "b"], "{key}");
+            std::fs::remove_file(path).unwrap();
+        }
+        assert_eq!(Settings::default().namespaces(), None, "what the program says");
     }
 
     #[test]

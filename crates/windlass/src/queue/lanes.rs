@@ -3,13 +3,14 @@
 use std::{
     collections::{BTreeMap, VecDeque},
     fmt::Debug,
+    hash::Hash,
     sync::Arc,
 };
 
 use crate::object::ObjectKey;
 
 /// What a [`Queue`](super::Queue) holds.
-pub trait QueueKey: Ord + Clone + Debug {
+pub trait QueueKey: Ord + Hash + Clone + Debug {
     /// The lane in which the key waits. Lanes take turns, so that a full one does not hold up the others.
     fn lane(&self) -> Arc<str>;
 }

@@ -37,11 +37,16 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 
 fn paces() -> impl Strategy<Value = Pace> {
     let retries = prop::option::of((1..20_u32, 1..5_u32));
-    (retries, prop::option::of(1..500_u64)).prop_map(|(retries, interval)| Pace {
+    (retries, prop::option::of(1..500_u64), jitters()).prop_map(|(retries, interval, jitter)| Pace {
         retries: retries.map(|(per_second, burst)| RateLimit { per_second, burst }),
         interval: interval.map(ms),
+        jitter,
         ..Pace::default()
     })
+}
+
+fn jitters() -> impl Strategy<Value = Jitter> {
+    (0..=100_u8, any::<u64>()).prop_map(|(percent, seed)| Jitter { percent, seed })
 }
 
 /// Which keys are ready, and since when: what the queue must agree with.
@@ -138,9 +143,13 @@ proptest! {
 
     /// A key that always fails is retried at the same times, however many events run it in between.
     #[test]
-    fn events_do_not_inflate_the_backoff(events in prop::collection::vec(0..700_u64, 0..40)) {
+    fn events_do_not_inflate_the_backoff(
+        events in prop::collection::vec(0..700_u64, 0..40),
+        jitter in jitters(),
+    ) {
         let start = Instant::now();
-        let pace = Pace { retries: None, ..Pace::default() };
+        let pace = Pace { retries: None, jitter, ..Pace::default() };
+        let ideal = undisturbed(pace, start);
         let mut queue = State::new(pace);
         let mut times: BTreeSet<Instant> = events.into_iter().map(|at| start + ms(at)).collect();
         queue.add(1, Priority::NORMAL, start);
@@ -149,7 +158,7 @@ proptest! {
         while now <= start + ms(700) {
             while queue.next(now).is_some() {
                 let delay = queue.finish(&1, Outcome::Failed, now).expect("a failure must be retried");
-                retries.insert((now + delay).duration_since(start).as_millis());
+                retries.insert(now + delay);
             }
             let event = times.pop_first();
             let due = queue.next_deadline().expect("a failed key must wait");
@@ -164,8 +173,17 @@ proptest! {
                 }
             };
         }
-        let ideal: BTreeSet<u128> = (1..=8).map(|failures: u32| 5 * ((1 << failures) - 1)).collect();
         prop_assert_eq!(retries, ideal);
+    }
+
+    /// A delay is never longer than the backoff says, never shorter than the jitter allows, and the same again.
+    #[test]
+    fn jitter_stays_in_its_bounds_and_can_be_repeated(jitter in jitters(), key in some_key(), failures in 1..40_u32) {
+        let delay = Backoff::default().delay(failures);
+        let short = jitter.shorten(delay, &key, failures);
+        let least = delay / 100 * u32::from(100 - jitter.percent);
+        prop_assert!(least <= short && short <= delay, "{short:?} of {delay:?}");
+        prop_assert_eq!(short, jitter.shorten(delay, &key, failures));
     }
 
     /// Workers on a paused clock, a close at any time: what was begun ends, once, and nothing begins afterwards.
@@ -192,6 +210,20 @@ proptest! {
         }
         prop_assert!(running.is_empty() && log.contains(&Entry::Drained), "{log:?}");
     }
+}
+
+/// When a key that always fails is retried, up to the first time after 700 ms, if no event ever runs it.
+fn undisturbed(pace: Pace, start: Instant) -> BTreeSet<Instant> {
+    let mut times = BTreeSet::new();
+    let mut now = start;
+    for failures in 1.. {
+        if now > start + ms(700) {
+            break;
+        }
+        now += pace.jitter.shorten(pace.backoff.delay(failures), &1_u8, failures);
+        times.insert(now);
+    }
+    times
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

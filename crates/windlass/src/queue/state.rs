@@ -10,7 +10,7 @@ use std::{
 
 use tokio::time::Instant;
 
-use super::{Backoff, Outcome, Pace, Priority, QueueKey, lanes::Lanes, limit::Bucket};
+use super::{Backoff, Jitter, Outcome, Pace, Priority, QueueKey, lanes::Lanes, limit::Bucket};
 
 /// Everything known of one key.
 #[derive(Debug)]
@@ -44,6 +44,7 @@ pub struct Job<K> {
 #[derive(Debug)]
 pub(crate) struct State<K> {
     backoff: Backoff,
+    jitter: Jitter,
     retries: Option<Bucket>,
     interval: Option<Duration>,
     items: BTreeMap<K, Item>,
@@ -61,6 +62,7 @@ impl<K: QueueKey> State<K> {
     pub(crate) fn new(pace: Pace) -> Self {
         Self {
             backoff: pace.backoff,
+            jitter: pace.jitter,
             retries: pace.retries.map(Bucket::new),
             interval: pace.interval,
             items: BTreeMap::new(),
@@ -168,7 +170,8 @@ impl<K: QueueKey> State<K> {
             Outcome::Failed => {
                 let failures = item.failures.saturating_add(1);
                 let shared = self.retries.as_mut().map_or(Duration::ZERO, |bucket| bucket.take(now));
-                (failures, Some(now + self.backoff.delay(failures).max(shared)))
+                let delay = self.jitter.shorten(self.backoff.delay(failures), key, failures);
+                (failures, Some(now + delay.max(shared)))
             }
         };
         if self.closed {

@@ -8,7 +8,7 @@ use std::{
 use super::*;
 
 fn state() -> (State<u8>, Instant) {
-    (State::new(Pace::default()), Instant::now())
+    (State::new(Pace { jitter: Jitter::NONE, ..Pace::default() }), Instant::now())
 }
 
 /// Numbers below 100 share a lane, as do those of every further hundred.
@@ -194,7 +194,8 @@ fn a_full_namespace_does_not_hold_up_the_others() {
 
 #[test]
 fn retries_share_a_rate_and_other_runs_do_not() {
-    let pace = Pace { retries: Some(RateLimit { per_second: 10, burst: 2 }), ..Pace::default() };
+    let retries = Some(RateLimit { per_second: 10, burst: 2 });
+    let pace = Pace { retries, jitter: Jitter::NONE, ..Pace::default() };
     let (mut queue, now) = (State::new(pace), Instant::now());
     for key in 0..4 {
         queue.add(key, Priority::NORMAL, now);
@@ -204,6 +205,23 @@ fn retries_share_a_rate_and_other_runs_do_not() {
     assert_eq!(retries, [ms(5), ms(5), ms(100), ms(200)]);
     queue.add(3, Priority::NORMAL, now);
     assert_eq!(keys(&mut queue, now), [3], "an event waits for nothing");
+}
+
+#[test]
+fn keys_that_failed_together_come_back_apart_and_the_same_seed_repeats_it() {
+    let retries = |seed| -> Vec<Duration> {
+        let jitter = Jitter { percent: 50, seed };
+        let pace = Pace { retries: None, jitter, ..Pace::default() };
+        let (mut queue, now) = (State::new(pace), Instant::now());
+        for key in 0..8 {
+            queue.add(key, Priority::NORMAL, now);
+        }
+        let failed = keys(&mut queue, now).into_iter();
+        failed.map(|key| queue.finish(&key, Outcome::Failed, now).unwrap()).collect()
+    };
+    assert_eq!(BTreeSet::from_iter(retries(1)).len(), 8, "{:?}", retries(1));
+    assert_eq!(retries(1), retries(1));
+    assert_ne!(retries(1), retries(2));
 }
 
 #[test]

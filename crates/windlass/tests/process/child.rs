@@ -16,10 +16,16 @@ pub struct Operator {
 impl Operator {
     /// Starts the operator with these arguments, in an otherwise empty environment.
     pub fn start(kubeconfig: &Path, worker: &str, args: &[&str]) -> Self {
+        Self::start_with(kubeconfig, worker, args, &[])
+    }
+
+    /// The same, with these variables in it.
+    pub fn start_with(kubeconfig: &Path, worker: &str, args: &[&str], variables: &[(&str, &str)]) -> Self {
         let mut child = Command::new(std::env::current_exe().unwrap())
             .arg("operator")
             .args(args)
             .env_clear()
+            .envs(variables.iter().copied())
             .env("KUBECONFIG", kubeconfig)
             .env("WORKER", worker)
             .env("POD_NAME", worker)
@@ -52,9 +58,18 @@ impl Operator {
 
     /// When a line with this text was written, once it was.
     pub fn wrote(&self, text: &str, within: Duration) -> Instant {
+        self.found(text, within).0
+    }
+
+    /// The first line with this text, once it was written.
+    pub fn line(&self, text: &str, within: Duration) -> String {
+        self.found(text, within).1
+    }
+
+    fn found(&self, text: &str, within: Duration) -> (Instant, String) {
         let deadline = Instant::now() + within;
         loop {
-            let found = self.lines.lock().unwrap().iter().find(|(_, line)| line.contains(text)).map(|l| l.0);
+            let found = self.lines.lock().unwrap().iter().find(|(_, line)| line.contains(text)).cloned();
             match found {
                 Some(at) => return at,
                 None if Instant::now() > deadline => panic!("{text:?} was not written:\n{}", self.output()),

@@ -1,8 +1,17 @@
 //! Bad configuration: one clear line, a hint where one helps, and an exit code.
 
-use std::{net::TcpListener, path::Path};
+use std::{net::TcpListener, path::Path, time::Duration};
 
-use crate::{child::Operator, setting};
+use serde_json::json;
+use windlass::{
+    k8s_openapi::{
+        api::core::v1::{ConfigMap, Namespace},
+        apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+    },
+    kube::{Api, Client, Config, CustomResourceExt, api::PostParams, config::KubeConfigOptions},
+};
+
+use crate::{child::Operator, operator::Parcel, setting};
 
 /// Runs to the end, which must be a failure of one line, or two with a hint.
 fn fails(kubeconfig: &Path, args: &[&str], code: i32, expected: &[&str]) {
@@ -31,6 +40,7 @@ pub fn mistakes() {
     let (absent, nowhere) = (directory.join("absent"), nowhere(&directory));
     fails(&absent, &["--metrics-bind-adress=:1"], 2, &["--metrics-bind-adress", "--metrics-bind-address"]);
     fails(&absent, &["--metrics-bind-address=8080"], 2, &["write host:port, :port, or 0 for none"]);
+    fails(&absent, &["--watch-namespaces=a,B"], 2, &["\"B\" is no namespace", "separated by commas"]);
     fails(&absent, &["--log-level=a=b=c"], 1, &["failed to read --log-level", "hint: write error, warn"]);
     fails(&absent, &[], 1, &["failed to find a cluster", "hint: set KUBECONFIG"]);
     fails(
@@ -46,6 +56,7 @@ pub fn mistakes() {
         fails(&absent, &["--config", path], 1, expected);
     };
     with("leader-elekt: true\n", &["unknown key \"leader-elekt\"", "hint: did you mean \"leader-elect\"?"]);
+    with("namespace: [Upper]\n", &["the value of namespace does not fit", "is no namespace"]);
     with("webhook-port: many\n", &["failed to read", "webhook-port"]);
     with(
         "controllers: {parsel: {concurrency: 2}}\n",
@@ -54,6 +65,57 @@ pub fn mistakes() {
     with("{", &["failed to read"]);
     fails(&absent, &["--config", "/nonexistent.yaml"], 1, &["failed to read /nonexistent.yaml"]);
     std::fs::remove_dir_all(directory).unwrap();
+}
+
+/// The flags reach the controllers: one namespace is worked in, and a dry run says what it would do and does not.
+pub fn flags() {
+    setting::runtime().block_on(async {
+        let (admin, directory) = (setting::embedded().await, setting::directory("flags"));
+        let kubeconfig = directory.join("kubeconfig");
+        std::fs::write(&kubeconfig, serde_json::to_string(&admin).unwrap()).unwrap();
+        let config = Config::from_custom_kubeconfig(admin, &KubeConfigOptions::default()).await.unwrap();
+        let client = Client::try_from(config).unwrap();
+        let crds = Api::<CustomResourceDefinition>::all(client.clone());
+        crds.create(&PostParams::default(), &Parcel::crd()).await.unwrap();
+        let namespaces = Api::<Namespace>::all(client.clone());
+        for name in ["shop", "attic"] {
+            let body = serde_json::from_value(json!({"metadata": {"name": name}})).unwrap();
+            namespaces.create(&PostParams::default(), &body).await.unwrap();
+            let body = json!({"metadata": {"name": "one"}, "spec": {"grams": 1}});
+            let parcel: Parcel = serde_json::from_value(body).unwrap();
+            let parcels = Api::<Parcel>::namespaced(client.clone(), name);
+            parcels.create(&PostParams::default(), &parcel).await.unwrap();
+        }
+        let labels = |name: &str| Api::<ConfigMap>::namespaced(client.clone(), name);
+        let quiet = ["--health-probe-bind-address=0", "--enable-webhooks=false"];
+        let rehearsal = Operator::start(&kubeconfig, "one", &[&quiet[..], &["--dry-run"]].concat());
+        let line = rehearsal.line("would apply", Duration::from_secs(30));
+        assert!(line.contains("\"worker\":\"one\"") && line.contains("key=attic/one"), "{line}");
+        rehearsal.line("key=shop/one", Duration::from_secs(30));
+        drop(rehearsal);
+        assert!(labels("shop").get_opt("one").await.unwrap().is_none(), "nothing was written");
+
+        let config = directory.join("config.yaml");
+        std::fs::write(&config, "watch-namespaces: [shop]\n").unwrap();
+        let args = [&quiet[..], &["--config", config.to_str().unwrap()]].concat();
+        let operator = Operator::start(&kubeconfig, "two", &args);
+        setting::eventually("the label is there", || async {
+            labels("shop").get_opt("one").await.unwrap().is_some()
+        })
+        .await;
+        drop(operator);
+        assert!(
+            labels("attic").get_opt("one").await.unwrap().is_none(),
+            "the other namespace is not watched"
+        );
+        let operator = Operator::start(&kubeconfig, "two", &[&args[..], &["--namespace=attic"]].concat());
+        setting::eventually("the flag wins over the file", || async {
+            labels("attic").get_opt("one").await.unwrap().is_some()
+        })
+        .await;
+        drop(operator);
+        std::fs::remove_dir_all(directory).unwrap();
+    });
 }
 
 pub fn refusals() {

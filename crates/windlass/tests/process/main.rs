@@ -12,6 +12,8 @@ mod configuration;
 mod election;
 mod operator;
 mod setting;
+#[cfg(feature = "otlp")]
+mod traces;
 mod webhooks;
 
 use std::process::ExitCode;
@@ -39,8 +41,11 @@ fn main() -> ExitCode {
     };
     let trials = vec![
         plain("mistakes_in_the_configuration_end_in_one_clear_line", configuration::mistakes),
+        plain("namespaces_and_a_dry_run_are_chosen_by_flags", configuration::flags),
         plain("a_cluster_that_refuses_ends_the_process_with_advice", configuration::refusals),
         plain("webhooks_serve_the_embedded_cluster", webhooks::embedded),
+        #[cfg(feature = "otlp")]
+        plain("a_collector_receives_the_spans_of_reconciles", traces::embedded),
         real("real::webhooks_reject_default_warn_and_convert", webhooks::real),
         real("real::a_standby_follows_a_release_a_death_and_a_partition", election::real),
         real("real::a_watch_recovers_when_the_api_server_was_away", election::recovery),

@@ -151,6 +151,26 @@ fn a_controller_of_one_namespace_needs_no_cluster_role_for_its_work() {
 }
 
 #[test]
+fn namespaces_reach_the_roles_and_the_process_and_cluster_kinds_keep_a_cluster_role() {
+    use k8s_openapi::api::core::v1::Node;
+    let operator =
+        Operator::new("op").namespaces(["a", "b"]).controller(Controller::new(Maps).reads::<Node>());
+    let manifests = operator.manifests(&Placement::new("sys", "op:1"));
+    let roles: Vec<(&str, Option<&str>)> = manifests
+        .iter()
+        .filter(|m| m["metadata"]["name"] == "op" && m["kind"].as_str().unwrap().ends_with("Role"))
+        .map(|m| (m["kind"].as_str().unwrap(), m["metadata"]["namespace"].as_str()))
+        .collect();
+    assert_eq!(roles, [("Role", Some("a")), ("Role", Some("b")), ("ClusterRole", None)]);
+    let cluster = manifests.iter().find(|m| m["kind"] == "ClusterRole").unwrap();
+    let read = json!({"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "list", "watch"]});
+    assert_eq!(cluster["rules"], json!([read]));
+    let deployment = manifests.iter().find(|m| m["kind"] == "Deployment").unwrap();
+    let args = &deployment["spec"]["template"]["spec"]["containers"][0]["args"];
+    assert_eq!(args.as_array().unwrap().last().unwrap(), "--watch-namespaces=a,b");
+}
+
+#[test]
 fn the_role_holds_exactly_what_is_computed() {
     let operator = Operator::new("op").controller(Controller::new(Maps).owns::<Deployment>());
     let manifests = operator.rbac_manifests("sys");

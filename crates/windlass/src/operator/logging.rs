@@ -1,0 +1,73 @@
+//! Log lines on stderr, and with the feature `otlp` the same spans for a collector.
+
+use std::io::IsTerminal;
+
+use tracing_subscriber::{EnvFilter, Layer, layer::SubscriberExt, util::SubscriberInitExt};
+
+use super::settings::{LogFormat, Settings};
+#[cfg(feature = "otlp")]
+use super::traces;
+
+/// Why logging cannot begin.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Error {
+    #[error("failed to read --log-level {0:?}")]
+    Level(String, #[source] tracing_subscriber::filter::ParseError),
+    #[cfg(feature = "otlp")]
+    #[error(transparent)]
+    Traces(#[from] traces::Error),
+}
+
+impl Error {
+    pub(super) fn advice(&self) -> &'static str {
+        match self {
+            Self::Level(..) => "write error, warn, info, debug or trace",
+            #[cfg(feature = "otlp")]
+            Self::Traces(_) => "OTEL_EXPORTER_OTLP_ENDPOINT must be http://host:port or https://host:port",
+        }
+    }
+}
+
+/// What is to be finished at the end of the process.
+#[derive(Debug, Default)]
+pub(super) struct Logging {
+    #[cfg(feature = "otlp")]
+    traces: Option<traces::Traces>,
+}
+
+/// Begins to log. A subscriber that the program has set itself stays.
+#[cfg_attr(not(feature = "otlp"), expect(unused_variables, reason = "only traces have the operator's name"))]
+pub(super) fn start(settings: &Settings, operator: &str) -> Result<Logging, Error> {
+    let level = settings.log_level();
+    let filter = EnvFilter::try_new(level).map_err(|error| Error::Level(level.to_owned(), error))?;
+    let lines = tracing_subscriber::fmt::layer()
+        .with_ansi(std::io::stderr().is_terminal())
+        .with_writer(std::io::stderr);
+    let lines = match settings.given.log_format.unwrap_or_default() {
+        LogFormat::Text => lines.boxed(),
+        LogFormat::Json => lines.json().boxed(),
+    };
+    let registry = tracing_subscriber::registry().with(lines);
+    #[cfg(not(feature = "otlp"))]
+    {
+        let _ = registry.with(filter).try_init();
+        Ok(Logging::default())
+    }
+    #[cfg(feature = "otlp")]
+    {
+        let traces = traces::Traces::from_env(operator)?;
+        let _ = registry.with(traces.as_ref().map(traces::Traces::layer)).with(filter).try_init();
+        Ok(Logging { traces })
+    }
+}
+
+impl Logging {
+    /// Sends what has not been sent yet.
+    #[cfg_attr(not(feature = "otlp"), expect(clippy::unused_async, reason = "only traces are sent"))]
+    pub(super) async fn finish(self) {
+        #[cfg(feature = "otlp")]
+        if let Some(traces) = self.traces {
+            traces.finish().await;
+        }
+    }
+}

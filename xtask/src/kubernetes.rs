@@ -3,7 +3,7 @@
 //! Enters a subcommand; leaves a running (or removed) testbed and a kubeconfig. The rooms below are, in
 //! the order of a start: `requirements` and `build` (what must exist), `layout` and `state` (where things
 //! lie), `certs`, `kubeconfig` and `plan` (what will run), `cgroup`, `network`, `inside` and `supervisor`
-//! (the box and the processes in it), `up`, `down`, `status` (the commands), `images`, `smoke` and
+//! (the box and the processes in it), `up`, `down`, `restart`, `status` (the commands), `images`, `smoke` and
 //! `real_tests` (using it); `process`, `tools`, `kubectl` and `logs` are what these lean on.
 
 mod build;
@@ -21,6 +21,7 @@ mod plan;
 mod process;
 mod real_tests;
 mod requirements;
+mod restart;
 mod smoke;
 mod state;
 mod status;
@@ -75,6 +76,11 @@ enum Command {
         /// End every testbed of this user
         #[arg(long)]
         all: bool,
+    },
+    /// Kill the API server of a testbed, and wait until it is back
+    Restart {
+        #[command(flatten)]
+        name: Name,
     },
     /// List the testbeds and what runs in them
     Status,
@@ -199,6 +205,7 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
             up::up(&name.name, mode, kubeconfig)?;
         }
         Command::Down { name, all } => down::run(&name, all)?,
+        Command::Restart { name } => restart::api_server(&name.name)?,
         Command::Status => status::print()?,
         Command::Build => build::all()?,
         Command::LoadImage { name, files } => images::load(&name.name, &files)?,

@@ -88,6 +88,17 @@ pub(super) fn children(parent: i32) -> Result<Vec<i32>> {
     Ok(found)
 }
 
+/// The children of a process, their children, and so on.
+pub(super) fn descendants(root: i32) -> Result<Vec<i32>> {
+    let mut found = children(root)?;
+    let mut next = 0;
+    while let Some(parent) = found.get(next).copied() {
+        found.extend(children(parent)?);
+        next += 1;
+    }
+    Ok(found)
+}
+
 /// The parent's pid and the start time. The command's name may hold spaces and brackets, so fields are
 /// counted from the last bracket.
 fn parse_stat(stat: &str) -> Option<(i32, u64)> {

@@ -1,7 +1,8 @@
 //! `test`: runs the tests that need a real cluster, and only those.
 //!
 //! The convention: such a test lives in a crate's `tests/` directory, carries
-//! `#[ignore = "needs a real cluster"]`, finds its cluster by KUBECONFIG, and works in namespaces of its own.
+//! `#[ignore = "needs a real cluster"]`, finds its cluster by KUBECONFIG, and works in namespaces of its own. One
+//! that would harm the others starts a testbed of its own, with the program that WINDLASS_XTASK names.
 //! Enters a testbed or the user's KUBECONFIG; leave the counts, and an error when a test failed or none ran.
 
 mod convention;
@@ -31,6 +32,8 @@ pub(super) fn run(name: Option<&str>, cargo: &[String]) -> Result<()> {
         .args(cargo)
         .args(["--", "--ignored"])
         .env("KUBECONFIG", kubeconfig)
+        // For tests that need a testbed of their own, because they break it.
+        .env("WINDLASS_XTASK", std::env::current_exe().context("failed to find this program")?)
         .stdout(Stdio::piped());
     let mut child = command.spawn().context("failed to start `cargo test`")?;
     let output = child.stdout.take().context("failed to read from `cargo test`")?;

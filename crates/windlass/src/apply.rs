@@ -200,8 +200,9 @@ pub(crate) struct Owner {
 }
 
 impl Owner {
-    fn describe(&self) -> String {
-        format!("{} {}", self.kind, self.key)
+    fn name_conflict(&self, kind: &Kind, key: &ObjectKey) -> Error {
+        let owner = format!("{} {}", self.kind, self.key);
+        Error::NameConflict { kind: Box::new(kind.clone()), key: key.clone(), owner }
     }
 }
 
@@ -212,6 +213,8 @@ trait AnyChild: Send + Sync {
     fn object(&self) -> &dyn Any;
     /// The key that the child will have under this owner.
     fn key_under(&self, owner: &Owner) -> Result<ObjectKey>;
+    /// The error that the cache already foretells: someone else has an object of this name.
+    fn conflict(&self, shared: &Shared, owner: &Owner) -> Option<Error>;
     /// Makes the child real. Returns it, and whether that took a request.
     fn apply<'a>(&'a self, shared: &'a Shared, owner: &'a Owner) -> BoxFuture<'a, Result<(Erased, bool)>>;
 }
@@ -233,6 +236,13 @@ pub(crate) async fn apply(
 ) -> Result<Attempt> {
     let wanted = wanted(owner, &children)?;
     let mut attempt = Attempt { applied: Applied::default(), failures: Vec::new() };
+    // A set that cannot be made whole is not begun. This asks the cache only, so it costs no request.
+    if on_failure == OnFailure::Stop {
+        attempt.failures.extend(children.children.iter().find_map(|child| child.conflict(shared, owner)));
+        if !attempt.failures.is_empty() {
+            return Ok(attempt);
+        }
+    }
     for (child, id) in children.children.iter().zip(&wanted) {
         match child.apply(shared, owner).await {
             Ok((object, written)) => {

@@ -94,12 +94,14 @@ pub(crate) struct TlsListener {
 }
 
 impl TlsListener {
-    pub(crate) fn new(socket: TcpListener, certificate: Certificate) -> io::Result<Self> {
-        let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+    pub(crate) fn new(socket: TcpListener, certificate: Certificate, http2: bool) -> io::Result<Self> {
+        let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()
             .map_err(io::Error::other)?
             .with_no_client_auth()
             .with_cert_resolver(Arc::new(certificate));
+        let protocols: &[&[u8]] = if http2 { &[b"h2", b"http/1.1"] } else { &[b"http/1.1"] };
+        config.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
         let (sender, ready) = mpsc::channel(BACKLOG);
         let address = socket.local_addr()?;
         let accepting = tokio::spawn(accept(socket, TlsAcceptor::from(Arc::new(config)), sender));

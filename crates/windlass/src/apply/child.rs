@@ -61,6 +61,13 @@ impl<K: AnyObject> AnyChild for Child<K> {
         }
     }
 
+    fn conflict(&self, shared: &Shared, owner: &Owner) -> Option<Error> {
+        let (store, key) = (shared.reader.find_of::<K>(&self.kind)?, self.key_under(owner).ok()?);
+        let live = store.get(&key)?;
+        let ours = owner::is_controlled_by(live.meta(), &owner.reference.uid);
+        (!ours).then(|| owner.name_conflict(&self.kind, &key))
+    }
+
     fn apply<'a>(&'a self, shared: &'a Shared, owner: &'a Owner) -> BoxFuture<'a, Result<(Erased, bool)>> {
         Box::pin(async move {
             let owned = shared.owned.find(&self.kind).ok_or_else(|| Error::NotOwned {
@@ -169,8 +176,7 @@ impl<K: AnyObject> Place<'_, K> {
     }
 
     fn name_conflict(&self) -> Error {
-        let (kind, key) = (Box::new(self.kind.clone()), self.key.clone());
-        Error::NameConflict { kind, key, owner: self.owner.describe() }
+        self.owner.name_conflict(self.kind, &self.key)
     }
 }
 

@@ -21,7 +21,7 @@ use crate::{
     events::Recorder,
     leader::{Elector, LeaderElection, LeaderError},
     metrics::Metrics,
-    webhook::{ServeError, Serving, Surroundings},
+    webhook::{self, ServeError, Serving, Surroundings},
 };
 
 /// How long events that are still unsent may hold up the end.
@@ -141,14 +141,22 @@ async fn serve(operator: &mut Operator, client: &Client) -> Result<Option<Servin
     }
     let hooks = std::mem::take(&mut operator.webhooks);
     // Whoever serves webhooks writes certificates and configurations.
-    let wanted = !hooks.is_empty() && !operator.dry_run;
-    let Some(server) = operator.webhook_server.take().filter(|_| wanted) else { return Ok(None) };
+    if hooks.is_empty() || operator.dry_run {
+        return Ok(None);
+    }
     let surroundings = Surroundings {
         operator: operator.name.clone(),
         client: client.clone(),
         clock: operator.clock.clone(),
         metrics: operator.metrics.clone(),
     };
+    let server = operator.webhook_server.take();
+    // Whoever embeds an operator without a server leaves the cluster alone; a program of its own clears up.
+    let local = server.as_ref().is_some_and(|server| matches!(server.reach, webhook::Reach::Url(_)));
+    if operator.impatient && !local {
+        Serving::repair(&hooks, &surroundings, client.default_namespace()).await;
+    }
+    let Some(server) = server else { return Ok(None) };
     let serving = Serving::prepare(server, hooks, surroundings).await?;
     operator.probes.add("webhook", serving.failure.clone());
     Ok(Some(serving))

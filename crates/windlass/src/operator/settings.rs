@@ -136,6 +136,9 @@ given! {
         /// The file of the private key in --webhook-cert-path [default: tls.key]
         #[arg(long, env = "WEBHOOK_CERT_KEY")]
         webhook_cert_key: String,
+        /// Whether the webhook and metrics servers speak HTTP/2 beside HTTP/1.1 [default: true]
+        #[arg(long, env = "ENABLE_HTTP2", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+        enable_http2: bool,
         /// What is logged: a level, or directives such as info,kube=debug [default: info]
         #[arg(long, env = "RUST_LOG")]
         log_level: String,
@@ -234,6 +237,10 @@ impl Settings {
         self.given.watch_namespaces.clone().map(|namespaces| namespaces.0)
     }
 
+    pub(super) fn http2(&self) -> bool {
+        self.given.enable_http2.unwrap_or(true)
+    }
+
     pub(super) fn dry_run(&self) -> bool {
         self.given.dry_run.unwrap_or(false)
     }
@@ -286,6 +293,7 @@ impl Settings {
                     secret: manifests::secret_name(operator),
                 },
             },
+            http2: self.http2(),
         })
     }
 }

@@ -2,7 +2,9 @@
 //!
 //! In a cluster these objects come from the manifests, and only `caBundle` is set, on what is there. For an
 //! operator outside the cluster (a URL) the configurations are made here, under a name of their own, and
-//! removed at the end, since requests would fail at an address where nobody listens.
+//! removed at the end, since requests would fail at an address where nobody listens. The conversion that a CRD had
+//! before is kept in an annotation, and put back at the end; after an end that left no time for it, at the next
+//! start.
 
 use futures::stream::BoxStream;
 use k8s_openapi::{
@@ -20,8 +22,13 @@ use serde_json::{Value, json};
 use super::{Reach, Webhooks};
 use crate::{
     changes::changes_of,
+    error::chain,
+    merge,
     object::{Kind, Object},
 };
+
+/// The conversion that a CRD had before a process outside the cluster took its place.
+const BEFORE: &str = "windlass.dev/conversion-before";
 
 /// Why the API server was not told.
 #[derive(Debug, thiserror::Error)]
@@ -51,6 +58,9 @@ impl Configuration for MutatingWebhookConfiguration {
     }
 }
 
+/// How often another writer of a CRD may come in between.
+const RACES: usize = 5;
+
 pub(super) struct Injector<'a> {
     pub(super) client: &'a Client,
     pub(super) operator: &'a str,
@@ -78,7 +88,7 @@ impl Injector<'_> {
     fn name(&self) -> String {
         match self.reach {
             Reach::Service { .. } => self.operator.to_owned(),
-            Reach::Url(_) => format!("{}-local", self.operator),
+            Reach::Url(_) => local(self.operator),
         }
     }
 
@@ -129,10 +139,19 @@ impl Injector<'_> {
             );
             return Ok(());
         };
-        let has = to_value(&live);
-        let has = &has["spec"]["conversion"];
+        let live = to_value(&live);
+        let has = &live["spec"]["conversion"];
         let wanted = match self.reach {
-            Reach::Url(_) => self.reach.conversion(Some(trusted)),
+            Reach::Url(_) => {
+                let conversion = self.reach.conversion(Some(trusted));
+                let mut wanted = live.clone();
+                // What an earlier process left there is no conversion to go back to.
+                if wanted["metadata"]["annotations"][BEFORE].is_null() {
+                    wanted["metadata"]["annotations"][BEFORE] = has.to_string().into();
+                }
+                merge::apply(&mut wanted["spec"]["conversion"], &conversion);
+                return self.replace_crd(name, &live, &wanted).await.map_err(failed("patch"));
+            }
             Reach::Service { .. } if has["strategy"] != "Webhook" => {
                 tracing::warn!(
                     "CustomResourceDefinition {name} has no conversion webhook: apply the manifests"
@@ -145,22 +164,69 @@ impl Injector<'_> {
                 json!({ "webhook": { "clientConfig": { "caBundle": bundle } } })
             }
         };
-        if holds(has, &wanted) {
-            return Ok(());
-        }
-        let patch = json!({
-            "metadata": { "resourceVersion": live.resource_version() },
-            "spec": { "conversion": wanted },
-        });
-        patch_or_conflict(&api, name, &patch).await.map_err(failed("patch"))
+        let mut changed = live.clone();
+        merge::apply(&mut changed["spec"]["conversion"], &wanted);
+        self.replace_crd(name, &live, &changed).await.map_err(failed("patch"))
+    }
+
+    /// Sends the difference, if there is one.
+    async fn replace_crd(&self, name: &str, live: &Value, wanted: &Value) -> Result<(), kube::Error> {
+        let Some(mut patch) = merge::diff(live, wanted) else { return Ok(()) };
+        patch["metadata"]["resourceVersion"] = live["metadata"]["resourceVersion"].clone();
+        let api = Api::<CustomResourceDefinition>::all(self.client.clone());
+        patch_or_conflict(&api, name, &patch).await
     }
 
     /// Removes what only made sense while this process was there.
     pub(super) async fn remove(&self) {
         if let Reach::Url(_) = self.reach {
-            remove::<ValidatingWebhookConfiguration>(self.client, &self.name()).await;
-            remove::<MutatingWebhookConfiguration>(self.client, &self.name()).await;
+            self.clear().await;
         }
+    }
+
+    /// Removes what an earlier process outside the cluster left behind, which had no time to do so itself. One
+    /// that is outside the cluster too takes its place instead.
+    pub(super) async fn repair(&self) {
+        if let Reach::Service { .. } = self.reach {
+            self.clear().await;
+        }
+    }
+
+    async fn clear(&self) {
+        let name = local(self.operator);
+        if self.hooks.validating(&name, self.reach, None).is_some() {
+            remove::<ValidatingWebhookConfiguration>(self.client, &name).await;
+        }
+        if self.hooks.mutating(&name, self.reach, None).is_some() {
+            remove::<MutatingWebhookConfiguration>(self.client, &name).await;
+        }
+        for crd in self.crds() {
+            match self.restore(&crd).await {
+                Ok(()) => {}
+                // As with the configurations.
+                Err(kube::Error::Api(status)) if status.is_forbidden() => {}
+                Err(error) => {
+                    tracing::warn!(error = chain(&error), crd, "failed to put the conversion of a kind back");
+                }
+            }
+        }
+    }
+
+    /// Puts the conversion back that a CRD had before.
+    async fn restore(&self, name: &str) -> Result<(), kube::Error> {
+        let api = Api::<CustomResourceDefinition>::all(self.client.clone());
+        for _ in 0..RACES {
+            let Some(live) = api.get_opt(name).await? else { return Ok(()) };
+            let live = to_value(&live);
+            let Some(before) = live["metadata"]["annotations"][BEFORE].as_str() else { return Ok(()) };
+            let before = serde_json::from_str(before).unwrap_or_else(|_| json!({ "strategy": "None" }));
+            let mut wanted = live.clone();
+            wanted["spec"]["conversion"] = before;
+            wanted["metadata"]["annotations"][BEFORE] = Value::Null;
+            // Looked at again: this is the last chance, and a conflict is no error.
+            self.replace_crd(name, &live, &wanted).await?;
+        }
+        Ok(())
     }
 
     /// A stream for every object, with an item whenever it changes.
@@ -178,6 +244,11 @@ impl Injector<'_> {
         }
         changes
     }
+}
+
+/// The configurations of a process outside the cluster.
+fn local(operator: &str) -> String {
+    format!("{operator}-local")
 }
 
 /// Sets the bundle everywhere. Returns whether that changed anything.
@@ -209,7 +280,9 @@ async fn remove<K: Configuration>(client: &Client, name: &str) {
     match Api::<K>::all(client.clone()).delete(name, &DeleteParams::default()).await {
         Ok(_) => {}
         Err(kube::Error::Api(status)) if status.is_not_found() => {}
-        Err(error) => tracing::warn!(%error, name, "failed to remove a webhook configuration"),
+        // In a cluster the operator may not, and need not: what is local is a developer's.
+        Err(kube::Error::Api(status)) if status.is_forbidden() => {}
+        Err(error) => tracing::warn!(error = chain(&error), name, "failed to remove a webhook configuration"),
     }
 }
 

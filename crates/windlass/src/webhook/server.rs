@@ -27,6 +27,8 @@ pub struct Server {
     pub reach: Reach,
     /// Where the certificate comes from.
     pub certificates: Certificates,
+    /// Whether clients may speak HTTP/2, beside HTTP/1.1.
+    pub http2: bool,
 }
 
 /// Where the certificate of the webhook server comes from.
@@ -112,7 +114,7 @@ impl Serving {
         let bind = |source| ServeError::Bind { address: server.address, source };
         let socket = TcpListener::bind(server.address).await.map_err(bind)?;
         let certificate = Certificate::default();
-        let listener = TlsListener::new(socket, certificate.clone()).map_err(bind)?;
+        let listener = TlsListener::new(socket, certificate.clone(), server.http2).map_err(bind)?;
         let (failure, ready) = watch::channel(Some("the certificate is not there yet".to_owned()));
         let keeping = keep(&server, &hooks, &surroundings, certificate, failure)?;
         let router = hooks.router(&surroundings.metrics);
@@ -132,6 +134,13 @@ impl Serving {
         ];
         let reach = server.reach;
         Ok(Self { tasks, failure: ready, keeping: keep, answering: serve, hooks, surroundings, reach })
+    }
+
+    /// Repairs what an earlier process outside the cluster may have left behind.
+    pub(crate) async fn repair(hooks: &Webhooks, surroundings: &Surroundings, namespace: &str) {
+        let Surroundings { client, operator, .. } = surroundings;
+        let reach = Reach::Service { namespace: namespace.to_owned(), name: operator.clone() };
+        Injector { client, operator, hooks, reach: &reach }.repair().await;
     }
 
     /// Lets requests finish that are being answered, and removes what would point at nobody.

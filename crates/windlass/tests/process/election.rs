@@ -73,7 +73,7 @@ impl Proxy {
 }
 
 /// Creates a parcel and waits until this worker has dealt with it.
-async fn dealt_with(setting: &Setting, name: &str, worker: &str) {
+pub async fn dealt_with(setting: &Setting, name: &str, worker: &str) {
     let parcels = Api::<Parcel>::namespaced(setting.admin.clone(), &setting.namespace);
     let body: Parcel =
         serde_json::from_value(json!({"metadata": {"name": name}, "spec": {"grams": 1}})).unwrap();

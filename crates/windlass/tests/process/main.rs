@@ -9,6 +9,7 @@
 
 mod child;
 mod configuration;
+mod death;
 mod election;
 mod operator;
 mod setting;
@@ -49,6 +50,7 @@ fn main() -> ExitCode {
         real("real::webhooks_reject_default_warn_and_convert", webhooks::real),
         real("real::a_standby_follows_a_release_a_death_and_a_partition", election::real),
         real("real::a_watch_recovers_when_the_api_server_was_away", election::recovery),
+        real("real::nothing_is_lost_when_the_api_server_dies_and_returns", death::real),
     ];
     let arguments = Arguments::from_args();
     libtest_mimic::run(&arguments, trials).exit_code()

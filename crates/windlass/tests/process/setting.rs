@@ -171,6 +171,11 @@ impl Setting {
         }
     }
 
+    /// Leaves the cluster as it is: it ends with the test.
+    pub fn abandon(self) {
+        let _ = std::fs::remove_dir_all(&self.directory);
+    }
+
     /// Removes everything that was installed.
     pub async fn remove(self) {
         let placement = Placement::new(&self.namespace, "unused");

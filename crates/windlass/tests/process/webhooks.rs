@@ -4,7 +4,10 @@ use std::{path::PathBuf, time::Duration};
 
 use serde_json::{Value, json};
 use windlass::{
-    k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+    k8s_openapi::{
+        api::admissionregistration::v1::ValidatingWebhookConfiguration,
+        apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+    },
     kube::{
         Api, Client, Config, CustomResourceExt, ResourceExt,
         api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
@@ -14,7 +17,7 @@ use windlass::{
 
 use crate::{
     child::Operator,
-    operator::{Parcel, v1},
+    operator::{self, Parcel, v1},
     setting::{self, Setting, eventually},
 };
 
@@ -62,7 +65,14 @@ pub fn embedded() {
         let config = Config::from_custom_kubeconfig(admin, &KubeConfigOptions::default()).await.unwrap();
         let client = Client::try_from(config).unwrap();
         let crds = Api::<CustomResourceDefinition>::all(client.clone());
-        crds.create(&PostParams::default(), &Parcel::crd()).await.unwrap();
+        let crd = operator::operator().crds()[0].clone();
+        crds.create(&PostParams::default(), &crd).await.unwrap();
+        let strategy = || async {
+            let live = crds.get(Parcel::crd_name()).await.unwrap();
+            let left = live.annotations().contains_key("windlass.dev/conversion-before");
+            let strategy = live.spec.conversion.map(|conversion| conversion.strategy);
+            (strategy.unwrap_or_else(|| "None".to_owned()), left)
+        };
         let port = setting::free_port("127.0.0.1".parse().unwrap()).to_string();
         let url = format!("https://127.0.0.1:{port}");
         let args = ["--webhook-host=127.0.0.1", "--webhook-port", &port, "--webhook-url", &url];
@@ -70,13 +80,64 @@ pub fn embedded() {
         let mut operator = Operator::start(&kubeconfig, "one", &[&args[..], &probes[..]].concat());
         operator.wrote("serving webhooks", Duration::from_secs(30));
         judged(&client, "default").await;
+        converted(&client, "default").await;
+        speaks_http2(&client, &format!("127.0.0.1:{port}")).await;
+        assert_eq!(strategy().await, ("Webhook".to_owned(), true));
         operator.terminate();
         assert!(operator.ended(Duration::from_secs(20)).success(), "{}", operator.output());
-        let parcels = Api::<Parcel>::namespaced(client, "default");
+        assert_eq!(strategy().await, ("None".to_owned(), false), "as it was before");
+        let parcels = Api::<Parcel>::namespaced(client.clone(), "default");
         let unjudged = parcel("late", &json!({"grams": -1}));
         parcels.create(&PostParams::default(), &unjudged).await.expect("nobody is asked any more");
+
+        // A process that is killed leaves an address where nobody listens; the next one clears that up.
+        let mut killed = Operator::start(&kubeconfig, "two", &[&args[..], &probes[..]].concat());
+        eventually("the kind is converted", || async { strategy().await.0 == "Webhook" }).await;
+        killed.kill();
+        let old = Api::<v1::Parcel>::namespaced(client.clone(), "default");
+        assert!(old.get("late").await.is_err(), "nobody answers");
+        let quiet = ["--enable-webhooks=false", "--health-probe-bind-address=0"];
+        let mut next = Operator::start(&kubeconfig, "three", &quiet);
+        eventually("the conversion is put back", || async { strategy().await == ("None".to_owned(), false) })
+            .await;
+        next.wrote("starting", Duration::from_secs(30));
+        parcels.create(&PostParams::default(), &parcel("later", &json!({"grams": -1}))).await.unwrap();
+        next.terminate();
+        assert!(next.ended(Duration::from_secs(20)).success(), "{}", next.output());
         std::fs::remove_dir_all(directory).unwrap();
     });
+}
+
+/// A client that offers both protocols gets HTTP/2, and an answer.
+async fn speaks_http2(client: &Client, address: &str) {
+    use rustls::{
+        ClientConfig, RootCertStore,
+        pki_types::{CertificateDer, ServerName, pem::PemObject},
+    };
+    let configurations = Api::<ValidatingWebhookConfiguration>::all(client.clone());
+    let configuration = configurations.get("parcel-operator-local").await.unwrap();
+    let bundle = configuration.webhooks.unwrap()[0].client_config.ca_bundle.clone().unwrap().0;
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_slice_iter(&bundle) {
+        roots.add(certificate.unwrap()).unwrap();
+    }
+    let provider = rustls::crypto::ring::default_provider().into();
+    let builder =
+        ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
+    let mut config = builder.with_root_certificates(roots).with_no_client_auth();
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    let stream = tokio::net::TcpStream::connect(address).await.unwrap();
+    let connector = tokio_rustls::TlsConnector::from(std::sync::Arc::new(config));
+    let name = ServerName::try_from("127.0.0.1").unwrap();
+    let stream = connector.connect(name, stream).await.unwrap();
+    assert_eq!(stream.get_ref().1.alpn_protocol(), Some(&b"h2"[..]));
+    let io = hyper_util::rt::TokioIo::new(stream);
+    let executor = hyper_util::rt::TokioExecutor::new();
+    let (mut sender, connection) = hyper::client::conn::http2::handshake(executor, io).await.unwrap();
+    tokio::spawn(connection);
+    let request = http::Request::get(format!("https://{address}/nothing"));
+    let answer = sender.send_request(request.body(String::new()).unwrap()).await.unwrap();
+    assert_eq!((answer.status().as_u16(), answer.version()), (404, http::Version::HTTP_2));
 }
 
 /// Rejection with the fields at fault, defaults, warnings, and a guarded deletion.

@@ -99,6 +99,8 @@ pub async fn a_foreign_object_of_the_same_name_is_left_alone(cluster: Cluster) {
     eventually("some retries", || async { gadgets.runs() > 3 }).await;
     let service = services.get("one").await.unwrap();
     assert!(service.owner_references().is_empty());
+    let begun = cluster.api::<Deployment>().get_opt("one").await.unwrap();
+    assert!(begun.is_none(), "a set of children that cannot be whole is not begun");
     assert_eq!(service.spec.unwrap().ports.unwrap()[0].port, 9999);
     services.delete("one", &DeleteParams::default()).await.unwrap();
     observed(&api, "one").await;

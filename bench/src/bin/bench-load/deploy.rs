@@ -6,8 +6,6 @@ use std::{
 };
 
 use futures::future::try_join_all;
-use http_body_util::BodyExt;
-use hyper::Method;
 use serde_json::{Value, json};
 
 use crate::{
@@ -33,7 +31,7 @@ pub(crate) async fn deploy(target: &Target, count: u64) -> Result<Value, Error> 
     let work = connections(target, CONNECTIONS).await?.into_iter().zip(0..).map(|(mut connection, first)| {
         tokio::spawn(async move {
             for number in (first..count).step_by(usize::try_from(CONNECTIONS)?) {
-                connection.call(Method::POST, DEPLOYMENTS, JSON, deployment(number)).await?;
+                connection.call("POST", DEPLOYMENTS, JSON, &deployment(number)).await?;
             }
             Ok::<_, Error>(())
         })
@@ -53,12 +51,10 @@ pub(crate) async fn deploy(target: &Target, count: u64) -> Result<Value, Error> 
 async fn available(target: Target, count: u64) -> Result<(), Error> {
     let mut connection = target.connect().await?;
     let path = format!("{DEPLOYMENTS}?watch=1");
-    let mut body = connection.send(Method::GET, &path, JSON, "").await?.into_body();
+    connection.send("GET", &path, JSON, "").await?;
     let (mut rest, mut ready) = (Vec::new(), BTreeSet::new());
     while (ready.len() as u64) < count {
-        let frame = body.frame().await.ok_or("the watch ended too early")??;
-        let Ok(data) = frame.into_data() else { continue };
-        rest.extend_from_slice(&data);
+        rest.extend_from_slice(connection.piece().await?.ok_or("the watch ended too early")?);
         while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
             let event: Value = serde_json::from_slice(&rest[..end])?;
             rest.drain(..=end);
@@ -75,8 +71,12 @@ async fn available(target: Target, count: u64) -> Result<(), Error> {
 pub(crate) async fn revision(target: &Target) -> Result<Value, Error> {
     let mut connection = target.connect().await?;
     let path = format!("{DEPLOYMENTS}?limit=1");
-    let response = connection.send(Method::GET, &path, JSON, "").await?;
-    let list: Value = serde_json::from_slice(&response.into_body().collect().await?.to_bytes())?;
+    connection.send("GET", &path, JSON, "").await?;
+    let mut answer = Vec::new();
+    while let Some(piece) = connection.piece().await? {
+        answer.extend_from_slice(piece);
+    }
+    let list: Value = serde_json::from_slice(&answer)?;
     let revision: u64 = list["metadata"]["resourceVersion"].as_str().unwrap_or_default().parse()?;
     Ok(json!({"phase": "revision", "revision": revision}))
 }

@@ -9,8 +9,6 @@ use std::{
 };
 
 use futures::future::try_join_all;
-use http_body_util::BodyExt;
-use hyper::Method;
 use serde_json::{Value, json};
 
 use crate::connection::{Connection, Error, Target};
@@ -47,8 +45,8 @@ pub(crate) async fn ready(target: &Target) -> Result<Value, Error> {
     loop {
         let attempt = async {
             let mut connection = target.connect().await?;
-            connection.call(Method::GET, "/readyz", JSON, "").await?;
-            connection.call(Method::GET, "/api/v1/namespaces/default", JSON, "").await
+            connection.call("GET", "/readyz", JSON, "").await?;
+            connection.call("GET", "/api/v1/namespaces/default", JSON, "").await
         };
         match attempt.await {
             Ok(_) => return Ok(json!({"phase": "ready"})),
@@ -72,7 +70,7 @@ pub(crate) async fn create(target: &Target, count: u64) -> Result<Value, Error> 
                     return Ok::<_, Error>(());
                 }
                 let body = config_map(&format!("load-{number}"));
-                connection.call(Method::POST, CONFIG_MAPS, JSON, body).await?;
+                connection.call("POST", CONFIG_MAPS, JSON, &body).await?;
             }
         })
     });
@@ -93,10 +91,10 @@ impl Work {
     /// Each connection has an object of its own, so that no two writers meet.
     async fn once(self, connection: &mut Connection, index: u64, turn: u64) -> Result<(), Error> {
         match self {
-            Self::Get => connection.call(Method::GET, &path(index), JSON, "").await?,
+            Self::Get => connection.call("GET", &path(index), JSON, "").await?,
             Self::Patch => {
                 let body = json!({"data": {"turn": turn.to_string()}}).to_string();
-                connection.call(Method::PATCH, &path(index), MERGE, body).await?
+                connection.call("PATCH", &path(index), MERGE, &body).await?
             }
         };
         Ok(())
@@ -141,8 +139,8 @@ pub(crate) async fn watch(target: &Target, writes: u64) -> Result<Value, Error> 
             "{CONFIG_MAPS}?watch=1&resourceVersion=0&sendInitialEvents=false&\
             resourceVersionMatch=NotOlderThan&labelSelector=app%3Dload"
         );
-        let response = connection.send(Method::GET, &path, JSON, "").await?;
-        let follow = tokio::spawn(async move { follow(connection, response.into_body(), writes).await });
+        connection.send("GET", &path, JSON, "").await?;
+        let follow = tokio::spawn(async move { follow(connection, writes).await });
         Ok::<_, Error>(follow)
     });
     let watchers = try_join_all(watchers).await?;
@@ -158,7 +156,7 @@ pub(crate) async fn watch(target: &Target, writes: u64) -> Result<Value, Error> 
                         return Ok::<_, Error>(());
                     }
                     let body = json!({"data": {"turn": format!("w{turn}")}}).to_string();
-                    connection.call(Method::PATCH, &path(index), MERGE, body).await?;
+                    connection.call("PATCH", &path(index), MERGE, &body).await?;
                 }
             })
         });
@@ -173,13 +171,11 @@ pub(crate) async fn watch(target: &Target, writes: u64) -> Result<Value, Error> 
 }
 
 /// Counts the lines of a watch until there are as many as wanted.
-async fn follow(_keep: Connection, mut body: hyper::body::Incoming, wanted: u64) -> Result<u64, Error> {
+async fn follow(mut connection: Connection, wanted: u64) -> Result<u64, Error> {
     let mut seen = 0;
     while seen < wanted {
-        let frame = body.frame().await.ok_or("a watch ended too early")??;
-        if let Ok(data) = frame.into_data() {
-            seen += data.split(|byte| *byte == b'\n').count() as u64 - 1;
-        }
+        let piece = connection.piece().await?.ok_or("a watch ended too early")?;
+        seen += piece.iter().filter(|byte| **byte == b'\n').count() as u64;
     }
     Ok(seen)
 }
@@ -190,7 +186,7 @@ pub(crate) async fn list(target: &Target, times: u64) -> Result<Value, Error> {
     let mut bytes = 0;
     let begin = Instant::now();
     for _ in 0..times {
-        bytes = connection.call(Method::GET, CONFIG_MAPS, JSON, "").await?;
+        bytes = connection.call("GET", CONFIG_MAPS, JSON, "").await?;
     }
     let milliseconds = begin.elapsed().as_secs_f64() * 1000.0 / times as f64;
     Ok(json!({"phase": "list", "bytes": bytes, "milliseconds": milliseconds}))

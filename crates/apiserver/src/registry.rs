@@ -272,6 +272,11 @@ impl Resource {
         Presented::Stored(Arc::clone(object))
     }
 
+    /// Whether every object of this version is stored as it is shown.
+    fn is_stored_as_shown(&self) -> bool {
+        self.custom().is_none() && !event::is_modern(self) && !autoscaler::is_old(self)
+    }
+
     /// The form in which an object of this version is stored.
     fn to_storage(&self, object: Value) -> Value {
         if event::is_modern(self) {

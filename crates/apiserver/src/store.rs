@@ -25,6 +25,7 @@ use std::{
 };
 
 use bytes::Bytes;
+use serde::de::IgnoredAny;
 
 pub use self::{
     disk::{DiskError, DiskFailed, DiskOptions},
@@ -87,6 +88,14 @@ impl Object {
     /// typed list.
     pub fn untyped(&self) -> Bytes {
         self.bytes.slice(self.untyped..)
+    }
+
+    /// The JSON of the object's metadata, which a [`Draft`] writes right after kind and version.
+    pub fn metadata(&self) -> Bytes {
+        let begin = self.untyped + draft::METADATA.len();
+        let mut values = serde_json::Deserializer::from_slice(&self.bytes[begin..]).into_iter::<IgnoredAny>();
+        values.next();
+        self.bytes.slice(begin..begin + values.byte_offset())
     }
 }
 

@@ -41,7 +41,7 @@ impl Call<'_> {
         let revision = self.registry.store().is_durable().then(|| object.revision()).flatten();
         let mut response = match shape {
             Shape::Object => answer::bytes(object.into_bytes()),
-            Shape::Metadata | Shape::MetadataList => answer::json(&partial(object.into_value())),
+            Shape::Metadata | Shape::MetadataList => answer::bytes(partial_bytes(object)),
             Shape::Table => {
                 let object = object.into_value();
                 let metadata = json!({"resourceVersion": object["metadata"]["resourceVersion"]});
@@ -89,17 +89,13 @@ impl Call<'_> {
         if shape == Shape::Object {
             return Ok(objects(resource, shown, metadata));
         }
+        if shape != Shape::Table {
+            let head = list_head("PartialObjectMetadataList", "meta.k8s.io/v1", metadata);
+            return Ok(joined(&head, shown.into_iter().map(|object| (None, partial_bytes(object)))));
+        }
         let values: Vec<Value> = shown.into_iter().map(Presented::into_value).collect();
-        Ok(answer::json(&match shape {
-            Shape::Table => {
-                let include = self.row_object()?;
-                self.aged(table::table(resource, &values, Value::Object(metadata), include, self.now()))
-            }
-            _ => json!({
-                "kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": metadata,
-                "items": values.into_iter().map(partial).collect::<Vec<_>>(),
-            }),
-        }))
+        let (metadata, include) = (Value::Object(metadata), self.row_object()?);
+        Ok(answer::json(&self.aged(table::table(resource, &values, metadata, include, self.now()))))
     }
 
     /// What a table shows of each object besides its cells.
@@ -147,33 +143,42 @@ impl Call<'_> {
 
 /// A list whose items are the stored bytes, joined but not encoded again.
 fn objects(resource: &Resource, items: Vec<Presented>, metadata: Map<String, Value>) -> Response<Body> {
-    let head = format!(
-        "{{\"kind\":{},\"apiVersion\":{},\"metadata\":{},\"items\":[",
-        json!(resource.list_kind),
-        json!(resource.api_version()),
-        Value::Object(metadata)
-    );
+    let head = list_head(&resource.list_kind, &resource.api_version(), metadata);
     // Items of built-in lists do not repeat kind and version, items of custom ones do.
     let typed = resource.custom().is_none();
+    let pieces = items.into_iter().map(|object| match object {
+        Presented::Stored(object) if typed => (Some(b'{'), object.untyped()),
+        Presented::Converted(mut value) if typed => {
+            if let Some(map) = value.as_object_mut() {
+                map.retain(|key, _| key != "kind" && key != "apiVersion");
+            }
+            (None, value.to_string().into())
+        }
+        other => (None, other.into_bytes()),
+    });
+    joined(&head, pieces)
+}
+
+/// A list up to its first item.
+fn list_head(kind: &str, api_version: &str, metadata: Map<String, Value>) -> String {
+    let metadata = Value::Object(metadata);
+    format!(
+        "{{\"kind\":{},\"apiVersion\":{},\"metadata\":{metadata},\"items\":[",
+        json!(kind),
+        json!(api_version)
+    )
+}
+
+/// A list of encoded items, each perhaps without its opening brace.
+fn joined(head: &str, items: impl Iterator<Item = (Option<u8>, Bytes)>) -> Response<Body> {
     let mut chunks: Vec<Bytes> = Vec::new();
     let mut buffer = BytesMut::from(head.as_bytes());
-    for (index, object) in items.into_iter().enumerate() {
+    for (index, (brace, item)) in items.enumerate() {
         if index > 0 {
             buffer.put_u8(b',');
         }
-        match object {
-            Presented::Stored(object) if typed => {
-                buffer.put_u8(b'{');
-                append(&mut buffer, &mut chunks, object.untyped());
-            }
-            Presented::Converted(mut value) if typed => {
-                if let Some(map) = value.as_object_mut() {
-                    map.retain(|key, _| key != "kind" && key != "apiVersion");
-                }
-                append(&mut buffer, &mut chunks, value.to_string().into());
-            }
-            other => append(&mut buffer, &mut chunks, other.into_bytes()),
-        }
+        buffer.extend(brace);
+        append(&mut buffer, &mut chunks, item);
     }
     buffer.put_slice(b"]}");
     chunks.push(buffer.freeze());
@@ -192,7 +197,22 @@ fn append(buffer: &mut BytesMut, chunks: &mut Vec<Bytes>, piece: Bytes) {
     }
 }
 
-/// The metadata of an object and nothing else.
+/// The metadata of an object and nothing else: of a stored one, a piece of its bytes.
+pub(super) fn partial_bytes(object: Presented) -> Bytes {
+    match object {
+        Presented::Stored(object) => {
+            let metadata = object.metadata();
+            let mut bytes = BytesMut::with_capacity(metadata.len() + 80);
+            bytes.put_slice(br#"{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":"#);
+            bytes.put_slice(&metadata);
+            bytes.put_u8(b'}');
+            bytes.freeze()
+        }
+        Presented::Converted(object) => partial(object).to_string().into(),
+    }
+}
+
+/// The same of a decoded object.
 pub(super) fn partial(mut object: Value) -> Value {
     json!({
         "kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": object["metadata"].take(),

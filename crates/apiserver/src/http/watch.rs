@@ -19,7 +19,7 @@ use super::{
     answer,
     guard::unwound,
     path::Place,
-    read::partial,
+    read::{partial, partial_bytes},
     table::{self, RowObject},
 };
 use crate::{
@@ -260,10 +260,11 @@ impl Lines {
     }
 
     fn line(&mut self, kind: &str, shown: Presented) -> Bytes {
-        if self.shape == Shape::Object {
-            return frame(kind, &shown.into_bytes());
+        match self.shape {
+            Shape::Object => frame(kind, &shown.into_bytes()),
+            Shape::Metadata | Shape::MetadataList => frame(kind, &partial_bytes(shown)),
+            Shape::Table => self.shaped(kind, shown.into_value()),
         }
-        self.shaped(kind, shown.into_value())
     }
 
     fn shaped(&mut self, kind: &str, object: Value) -> Bytes {

@@ -10,7 +10,7 @@ use super::{
     field_set::FieldSet,
     last_applied,
     managed::{self, Managed, ManagedFieldsError, Manager, Owned},
-    reconcile::reconciled,
+    reconcile::reconcile,
     remove::remove,
     typed::{fields_of, misfits},
     update::{self, UpdateOptions, never_owned},
@@ -189,7 +189,7 @@ fn merge(
     force: bool,
 ) -> Result<Applied, ApplyError> {
     for owned in managed.entries.values_mut() {
-        owned.fields = reconciled(ty, &owned.fields);
+        reconcile(ty, &mut owned.fields);
     }
     let merged = combine(ty, live, intent)
         .map_err(|problem| ApplyError::Typed(format!("failed to merge config: {problem}")))?;

@@ -27,7 +27,10 @@ impl Comparison {
     }
 
     /// The comparison without `ignored` and all that lies below it.
-    pub(crate) fn without(&self, ignored: &FieldSet) -> Self {
+    pub(crate) fn without(self, ignored: &FieldSet) -> Self {
+        if ignored.is_empty() {
+            return self;
+        }
         Self {
             added: self.added.without(ignored),
             modified: self.modified.without(ignored),
@@ -132,6 +135,10 @@ impl<'a> Walk<'a> {
         let keys: BTreeSet<&String> = [old, new].into_iter().flatten().flat_map(Map::keys).collect();
         for key in keys {
             let (was, is) = (old.and_then(|map| map.get(key)), new.and_then(|map| map.get(key)));
+            // Most of an object is as it was: that costs a comparison, and no path.
+            if was.zip(is).is_some_and(|(was, is)| equal(was, is)) {
+                continue;
+            }
             self.below(PathElement::field(key), node.child(key), was, is);
         }
     }
@@ -146,6 +153,9 @@ impl<'a> Walk<'a> {
             }
         }
         for (element, [was, is]) in items {
+            if was.len() == is.len() && was.iter().zip(&is).all(|(was, is)| equal(was, is)) {
+                continue;
+            }
             self.items(list, element, &was, &is);
         }
     }
@@ -159,12 +169,7 @@ impl<'a> Walk<'a> {
                 let (was, is) = (was.first().copied(), is.first().copied());
                 self.below(element, Some(list.items), was, is);
             }
-            (2.., 2..) => {
-                let same = was.len() == is.len() && was.iter().zip(is).all(|(w, i)| equal(w, i));
-                if !same {
-                    self.found.modified.insert(&path);
-                }
-            }
+            (2.., 2..) => self.found.modified.insert(&path),
             (2.., _) => {
                 if let Some(is) = is.first() {
                     self.below(element, Some(list.items), None, Some(is));

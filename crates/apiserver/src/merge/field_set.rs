@@ -48,7 +48,11 @@ impl FieldSet {
         let Some((first, rest)) = path.split_first() else {
             return;
         };
-        let branch = self.branches.entry(first.clone()).or_default();
+        // Paths mostly share their beginning with one that is there: no copy of it is made to find that out.
+        if !self.branches.contains_key(first) {
+            self.branches.insert(first.clone(), Branch::default());
+        }
+        let Some(branch) = self.branches.get_mut(first) else { return };
         if rest.is_empty() {
             branch.member = true;
         } else {

@@ -8,25 +8,25 @@ use super::{
 };
 use crate::schema::{Atom, ListRelation, Node, NodeId, TypeRef, Types};
 
-/// `set` as it reads under the schema of today.
-pub(crate) fn reconciled(ty: &TypeRef, set: &FieldSet) -> FieldSet {
+/// Makes `set` what it reads as under the schema of today.
+pub(crate) fn reconcile(ty: &TypeRef, set: &mut FieldSet) {
     let mut walk = Walk { types: ty.types(), path: Vec::new(), now_atomic: FieldSet::new() };
     walk.value(ty.id(), set, false);
-    if walk.now_atomic.is_empty() {
-        return set.clone();
+    let now_atomic = walk.now_atomic;
+    if !now_atomic.is_empty() {
+        *set = set.without(&now_atomic).union(&now_atomic);
     }
-    set.without(&walk.now_atomic).union(&walk.now_atomic)
 }
 
 struct Walk<'a> {
     types: &'a Types,
-    path: Path,
+    path: Vec<&'a PathElement>,
     now_atomic: FieldSet,
 }
 
 impl<'a> Walk<'a> {
     /// `whole` says that the set holds this value and nothing below it.
-    fn value(&mut self, id: NodeId, set: &FieldSet, whole: bool) {
+    fn value(&mut self, id: NodeId, set: &'a FieldSet, whole: bool) {
         let node: &'a Node = self.types.get(id);
         match node.atom(None) {
             Some(Atom::Map(map)) => {
@@ -36,7 +36,7 @@ impl<'a> Walk<'a> {
                 }
                 if map.atomic && !whole {
                     if !set.is_empty() {
-                        self.now_atomic.insert(&self.path);
+                        self.found();
                     }
                     return;
                 }
@@ -47,7 +47,7 @@ impl<'a> Walk<'a> {
             }
             Some(Atom::List(list)) => {
                 if list.relation == ListRelation::Atomic && !whole {
-                    self.now_atomic.insert(&self.path);
+                    self.found();
                     return;
                 }
                 self.children(set, |_| Some(list.items));
@@ -56,12 +56,17 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn children(&mut self, set: &FieldSet, id_of: impl Fn(&PathElement) -> Option<NodeId>) {
+    fn found(&mut self) {
+        let path: Path = self.path.iter().copied().cloned().collect();
+        self.now_atomic.insert(&path);
+    }
+
+    fn children(&mut self, set: &'a FieldSet, id_of: impl Fn(&PathElement) -> Option<NodeId>) {
         for (element, branch) in set.branches() {
             let Some(id) = id_of(element) else {
                 continue;
             };
-            self.path.push(element.clone());
+            self.path.push(element);
             let whole = branch.member && branch.below.is_empty();
             self.value(id, &branch.below, whole);
             self.path.pop();

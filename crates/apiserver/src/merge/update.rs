@@ -9,7 +9,7 @@ use super::{
     conflict::Conflicts,
     field_set::FieldSet,
     managed::{self, Managed, Manager, Owned},
-    reconcile::reconciled,
+    reconcile::reconcile,
 };
 use crate::schema::TypeRef;
 
@@ -59,9 +59,7 @@ pub fn track_update(ty: &TypeRef, old: Option<&Value>, new: &mut Value, options:
         return;
     }
     let zero = Value::Object(Map::new());
-    let mut before = old.or(options.zero).unwrap_or(&zero).clone();
-    managed::strip(&mut before);
-    record(ty, &before, new, &mut managed, options);
+    record(ty, old.or(options.zero).unwrap_or(&zero), new, &mut managed, options);
     managed.cap();
     managed.write(new);
 }
@@ -69,10 +67,11 @@ pub fn track_update(ty: &TypeRef, old: Option<&Value>, new: &mut Value, options:
 /// Keeps the old times of `managedFields` when nothing else changed, so that a write which changes
 /// nothing stays one. For `new` as it would be stored, after admission.
 pub fn keep_times(old: &Value, new: &mut Value) {
-    let (Some(before), Some(after)) = (entries_without_times(old), entries_without_times(new)) else {
-        return;
+    let same = match (managed_fields(old), managed_fields(new)) {
+        (Some(before), Some(after)) => before != after && same_but_for_times(before, after),
+        _ => false,
     };
-    if before != after {
+    if !same {
         return;
     }
     let times = old.pointer("/metadata/managedFields").cloned();
@@ -89,12 +88,20 @@ pub fn keep_times(old: &Value, new: &mut Value) {
     }
 }
 
-fn entries_without_times(object: &Value) -> Option<Vec<Value>> {
-    let mut entries = object.pointer("/metadata/managedFields")?.as_array()?.clone();
-    for entry in &mut entries {
-        entry.as_object_mut()?.remove("time");
-    }
-    Some(entries)
+fn managed_fields(object: &Value) -> Option<&Vec<Value>> {
+    object.pointer("/metadata/managedFields")?.as_array()
+}
+
+fn same_but_for_times(before: &[Value], after: &[Value]) -> bool {
+    let timeless = |entry: &'_ Map<String, Value>| entry.len() - usize::from(entry.contains_key("time"));
+    let same = |(before, after): (&Value, &Value)| match (before.as_object(), after.as_object()) {
+        (Some(before), Some(after)) => {
+            timeless(before) == timeless(after)
+                && before.iter().all(|(key, value)| key == "time" || after.get(key) == Some(value))
+        }
+        _ => false,
+    };
+    before.len() == after.len() && before.iter().zip(after).all(same)
 }
 
 /// Whose entries count: those of the request, unless it has none or may not set any.
@@ -112,7 +119,7 @@ fn starting_point(old: Option<&Value>, new: &Value, subresource: &str) -> Manage
     }
 }
 
-/// Lets the writer own what it changed, and everybody else no longer.
+/// Lets the writer own what it changed, and everybody else no longer. `after` says nothing of owners; `before` may.
 pub(crate) fn record(
     ty: &TypeRef,
     before: &Value,
@@ -121,12 +128,15 @@ pub(crate) fn record(
     options: &UpdateOptions<'_>,
 ) {
     for owned in managed.entries.values_mut() {
-        owned.fields = reconciled(ty, &owned.fields);
+        reconcile(ty, &mut owned.fields);
     }
-    let changes = Comparison::of(ty, before, after).without(options.reset);
+    let mut changes = Comparison::of(ty, before, after).without(options.reset);
+    if before.pointer("/metadata/managedFields").is_some() {
+        changes.removed = changes.removed.without(owners());
+    }
     let taken = taken_from_others(managed, &changes, None);
     give_up(managed, &changes, &taken);
-    let written = changes.written().without(options.reset).difference(never_owned());
+    let written = changes.written().difference(never_owned());
     if written.is_empty() {
         return;
     }
@@ -164,7 +174,9 @@ pub(crate) fn give_up(managed: &mut Managed, changes: &Comparison, taken: &BTree
         if let Some(taken) = taken.get(manager) {
             owned.fields = owned.fields.difference(taken);
         }
-        owned.fields = owned.fields.difference(&changes.removed);
+        if !changes.removed.is_empty() {
+            owned.fields = owned.fields.difference(&changes.removed);
+        }
     }
     managed.drop_empty();
 }
@@ -172,6 +184,12 @@ pub(crate) fn give_up(managed: &mut Managed, changes: &Comparison, taken: &BTree
 /// The conflicts that overwriting `taken` would be.
 pub(crate) fn conflicts(taken: &BTreeMap<Manager, FieldSet>) -> Option<Conflicts> {
     Conflicts::from_sets(taken)
+}
+
+/// The record of owners itself, which is neither there nor gone for whoever compares two objects.
+fn owners() -> &'static FieldSet {
+    static SET: LazyLock<FieldSet> = LazyLock::new(|| FieldSet::of_paths(["metadata.managedFields"]));
+    &SET
 }
 
 pub(crate) fn never_owned() -> &'static FieldSet {

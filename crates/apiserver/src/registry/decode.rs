@@ -14,6 +14,12 @@ pub(super) fn stored(object: &Object) -> Value {
     serde_json::from_slice(&object.bytes).expect("a stored object must be valid JSON")
 }
 
+/// Whether a stored object may be on its way out: false where its bytes do not even have the word.
+pub(super) fn may_be_deleting(object: &Object) -> bool {
+    const WORD: &[u8] = b"\"deletionTimestamp\"";
+    object.bytes.windows(WORD.len()).any(|window| window == WORD)
+}
+
 /// A JSON body and the keys that it says twice.
 #[derive(Debug)]
 pub struct Body {
@@ -27,7 +33,7 @@ pub struct Body {
 pub fn json(bytes: &[u8], kind: &str) -> Result<Body> {
     let mut duplicates = Vec::new();
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
-    let value = Tracked { path: String::new(), duplicates: &mut duplicates }
+    let value = Tracked { place: Place::Root, duplicates: &mut duplicates }
         .deserialize(&mut deserializer)
         .and_then(|value| deserializer.end().map(|()| value))
         .map_err(|error| undecodable(bytes, kind, &in_go(&error)))?;
@@ -140,18 +146,26 @@ pub(super) fn drop_nulls(value: &mut Value) {
 
 /// A JSON reader that notices duplicate keys, which serde_json's own `Value` silently merges.
 struct Tracked<'a> {
-    path: String,
+    place: Place<'a>,
     duplicates: &'a mut Vec<String>,
 }
 
-impl Tracked<'_> {
-    fn child(&mut self, segment: &str) -> Tracked<'_> {
-        let path = match (self.path.is_empty(), segment.starts_with('[')) {
-            (true, _) => segment.to_owned(),
-            (false, true) => format!("{}{segment}", self.path),
-            (false, false) => format!("{}.{segment}", self.path),
-        };
-        Tracked { path, duplicates: self.duplicates }
+/// Where the reader is. It becomes a text only for a key that was said twice.
+#[derive(Clone, Copy)]
+enum Place<'a> {
+    Root,
+    Key(&'a Place<'a>, &'a str),
+    Item(&'a Place<'a>, usize),
+}
+
+impl std::fmt::Display for Place<'_> {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Root => Ok(()),
+            Self::Key(Self::Root, key) => formatter.write_str(key),
+            Self::Key(parent, key) => write!(formatter, "{parent}.{key}"),
+            Self::Item(parent, index) => write!(formatter, "{parent}[{index}]"),
+        }
     }
 }
 
@@ -206,24 +220,24 @@ impl<'de> Visitor<'de> for Tracked<'_> {
         Value::deserialize(deserializer)
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(mut self, mut list: A) -> Result<Value, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Value, A::Error> {
         let mut out = Vec::new();
         loop {
-            let segment = format!("[{}]", out.len());
-            match list.next_element_seed(self.child(&segment))? {
+            let place = Place::Item(&self.place, out.len());
+            match list.next_element_seed(Tracked { place, duplicates: self.duplicates })? {
                 Some(value) => out.push(value),
                 None => return Ok(Value::Array(out)),
             }
         }
     }
 
-    fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<Value, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
         let mut out = Map::new();
         while let Some(key) = map.next_key::<String>()? {
-            let value = map.next_value_seed(self.child(&key))?;
+            let place = Place::Key(&self.place, &key);
+            let value = map.next_value_seed(Tracked { place, duplicates: self.duplicates })?;
             if out.contains_key(&key) {
-                let path = self.child(&key).path;
-                self.duplicates.push(path);
+                self.duplicates.push(place.to_string());
             }
             out.insert(key, value);
         }

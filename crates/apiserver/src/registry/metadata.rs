@@ -85,18 +85,16 @@ pub(super) fn stamp(object: &mut Value, namespace: &str, environment: &Environme
     }
 }
 
-/// Makes a name from `generateName` if the object has none. Returns whether it did.
-pub(super) fn generate_name(object: &mut Value, environment: &Environment) -> bool {
-    let metadata = metadata(object);
-    let has_name = metadata.get("name").and_then(Value::as_str).is_some_and(|name| !name.is_empty());
-    let prefix = metadata.get("generateName").and_then(Value::as_str).unwrap_or_default();
-    if has_name || prefix.is_empty() {
-        return false;
-    }
-    let prefix: String = prefix.chars().take(GENERATED).collect();
+/// Whether the object has no name, and a prefix to make one from.
+pub(super) fn wants_name(object: &Value) -> bool {
+    text(object, "/metadata/name").is_empty() && !text(object, "/metadata/generateName").is_empty()
+}
+
+/// Makes a name from `generateName`.
+pub(super) fn generate_name(object: &mut Value, environment: &Environment) {
+    let prefix: String = text(object, "/metadata/generateName").chars().take(GENERATED).collect();
     let name = format!("{prefix}{}", environment.name_suffix(5));
-    metadata.insert("name".into(), json!(name));
-    true
+    metadata(object).insert("name".into(), json!(name));
 }
 
 /// Checks that the object says the same as the path about where it lives.

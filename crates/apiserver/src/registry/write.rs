@@ -2,7 +2,7 @@
 
 mod rules;
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use serde_json::{Map, Value, json};
 
@@ -17,7 +17,7 @@ use crate::{
     auth::Identity,
     error::{Cause, Error, Named, Result},
     merge::{self, UpdateOptions},
-    store::{Draft, Key, Object, WriteError},
+    store::{Draft, Key, Object, TableName, WriteError},
 };
 
 use self::rules::{check_revision, check_update};
@@ -126,7 +126,7 @@ impl Registry {
         self.check_namespace(target.resource, target.namespace, "")?;
         let made = self.make(target, object, Ownership::Track, options)?;
         let stored = target.resource.to_storage(made.clone());
-        let committed = self.commit_made(target, &made, stored, options.dry_run)?;
+        let committed = self.commit_made(target, &made, &stored, options.dry_run)?;
         Ok(committed.map_or(Presented::Converted(made), |object| target.resource.present(&object)))
     }
 
@@ -168,11 +168,14 @@ impl Registry {
             }
             object = self.mutate_by_admission(&request, object, None).await?;
         }
+        if !metadata::wants_name(&object) {
+            return self.try_insert(target, object, ownership, options, &request).await;
+        }
         for _ in 0..ATTEMPTS {
             let mut attempt = object.clone();
-            let generated = metadata::generate_name(&mut attempt, self.environment());
+            metadata::generate_name(&mut attempt, self.environment());
             match self.try_insert(target, attempt, ownership, options, &request).await {
-                Err(error) if generated && error.reason == Some(crate::error::Reason::AlreadyExists) => {}
+                Err(error) if error.reason == Some(crate::error::Reason::AlreadyExists) => {}
                 outcome => return outcome,
             }
         }
@@ -192,6 +195,11 @@ impl Registry {
             self.unmake(target, &made);
             return Err(refused);
         }
+        if target.resource.is_stored_as_shown() && !options.dry_run {
+            let object = self.commit_made(target, &made, &made, false)?;
+            let object = object.expect("a committed object must come back");
+            return Ok(target.resource.present(&object));
+        }
         let stored = match self.store_form(target.resource, made.clone()).await {
             Ok(stored) => stored,
             Err(error) => {
@@ -199,7 +207,7 @@ impl Registry {
                 return Err(error);
             }
         };
-        match self.commit_made(target, &made, stored, options.dry_run)? {
+        match self.commit_made(target, &made, &stored, options.dry_run)? {
             Some(object) => self.present(target.resource, &object).await,
             None => Ok(Presented::Converted(made)),
         }
@@ -244,7 +252,7 @@ impl Registry {
         &self,
         target: Target<'_>,
         object: &Value,
-        stored: Value,
+        stored: &Value,
         dry_run: bool,
     ) -> Result<Option<Arc<Object>>> {
         let resource = target.resource;
@@ -256,7 +264,7 @@ impl Registry {
                 None => Ok(None),
             }
         } else {
-            self.commit_new(resource, key, &stored).map(Some)
+            self.commit_new(resource, key, stored).map(Some)
         };
         if committed.is_err() || dry_run {
             self.unmake(target, object);
@@ -440,13 +448,13 @@ impl Registry {
         if !resource.namespaced {
             return Ok(());
         }
-        let namespaces = super::catalog::table_of("", "namespaces");
+        static NAMESPACES: LazyLock<TableName> = LazyLock::new(|| super::catalog::table_of("", "namespaces"));
         let what = Named { group: "", resource: "namespaces" };
         let found = self
             .store()
-            .get(&namespaces, &Key::new("", namespace))
+            .get(&NAMESPACES, &Key::new("", namespace))
             .ok_or_else(|| Error::not_found(what, namespace))?;
-        if is_deleting(&decode::stored(&found)) {
+        if decode::may_be_deleting(&found) && is_deleting(&decode::stored(&found)) {
             let why = format!(
                 "unable to create new content in namespace {namespace} because it is being terminated"
             );

@@ -17,6 +17,9 @@ pub type Labels = Arc<[(Arc<str>, Arc<str>)]>;
 /// The values of the selectable fields of a kind, in the order in which the kind declares them.
 pub type Fields = Arc<[Box<str>]>;
 
+/// What stands before the metadata.
+pub(super) const METADATA: &[u8] = b"\"metadata\":";
+
 /// An encoded object with a hole for its revision.
 #[derive(Debug, Clone)]
 pub struct Draft {
@@ -43,7 +46,7 @@ impl Draft {
             }
         }
         let untyped = head.len();
-        head.extend_from_slice(b"\"metadata\":");
+        head.extend_from_slice(METADATA);
         let metadata = top.get("metadata").and_then(Value::as_object).unwrap_or(&empty);
         let mut tail = Vec::new();
         encode_metadata(metadata, &mut head, &mut tail);

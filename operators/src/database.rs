@@ -5,7 +5,7 @@
 //! backup is due (pure). What runs in the Pods stands in `scripts/`.
 
 use kube::core::ObjectMeta;
-use windlass::Operator;
+use windlass::{Operator, webhook::Conversion};
 
 pub mod api;
 mod backups;
@@ -19,7 +19,7 @@ mod storage;
 #[cfg(test)]
 mod tests;
 
-pub use api::{Database, DatabaseBackup, DatabaseBackupSpec, DatabaseSpec};
+pub use api::{Database, DatabaseBackup, DatabaseBackupSpec, DatabaseSpec, v1alpha1};
 pub use backups::{DatabaseBackups, controller as backup_controller};
 pub use controller::{Databases, Error, FINALIZER, controller};
 
@@ -27,11 +27,19 @@ use crate::workload::Settings;
 
 /// Adds both kinds and their controllers to an operator.
 pub fn register(operator: Operator) -> Operator {
-    operator
-        .crd::<Database>()
-        .crd::<DatabaseBackup>()
+    kinds(operator)
         .controller(controller(Settings::default()))
         .controller(backup_controller(Settings::default()))
+}
+
+/// Adds both kinds in all their versions.
+pub fn kinds(operator: Operator) -> Operator {
+    webhooks(operator.crd::<Database>().crd::<v1alpha1::Database>().crd::<DatabaseBackup>())
+}
+
+/// Adds the conversion between the versions of Database.
+pub fn webhooks(operator: Operator) -> Operator {
+    operator.converts(Conversion::hub::<Database>().spoke::<v1alpha1::Database>())
 }
 
 /// The sample that `config/samples` shows and `windlass dev` applies.
@@ -44,6 +52,18 @@ pub fn sample() -> Database {
     };
     let metadata = ObjectMeta { name: Some("my-db".into()), ..ObjectMeta::default() };
     Database { metadata, spec, status: None }
+}
+
+/// The same in the older version.
+pub fn v1alpha1_sample() -> v1alpha1::Database {
+    let spec = v1alpha1::DatabaseSpec {
+        version: "13".into(),
+        storage: v1alpha1::Storage { size: "10Gi".into() },
+        backup: Some(v1alpha1::Backup { enabled: true, schedule: "0 2 * * *".into() }),
+        ..v1alpha1::DatabaseSpec::default()
+    };
+    let metadata = ObjectMeta { name: Some("my-db".into()), ..ObjectMeta::default() };
+    v1alpha1::Database { metadata, spec, status: None }
 }
 
 /// The sample of an on-demand backup.

@@ -45,6 +45,14 @@ pub enum Error {
         /// The CRD.
         name: String,
     },
+    /// The webhooks run, and the API server was not told of them.
+    #[error("the CRD {name} was not pointed at the conversion webhook within {limit} s; the log says why")]
+    NotConverted {
+        /// The CRD.
+        name: String,
+        /// How long that was waited for, in seconds.
+        limit: u64,
+    },
     /// A role or a binding was refused, or could not be sent.
     #[error("failed to give {account} its permissions")]
     Permit {

@@ -1,8 +1,9 @@
 //! Operators for real use, each a module of the same shape, and what is shipped with them.
 //!
 //! An operator's module offers its API types, `register`, which adds it to a [`windlass::Operator`], and `sample`.
-//! [`catalogue`] lists them all; [`operator`] makes one operator of those that are chosen; [`install`] puts kinds and
-//! samples into a cluster; [`manifests`] generates the files of `config/`.
+//! [`catalogue`] lists them all; [`operator`] makes one operator of those that are chosen; [`install`] puts kinds
+//! and samples into a cluster; [`mod@webhooks`] lets a cluster reach the webhooks of a process outside of it; [`manifests`]
+//! generates the files of `config/`.
 
 use std::collections::BTreeSet;
 
@@ -17,6 +18,7 @@ pub mod manifests;
 pub mod memcached;
 pub mod podmanager;
 pub mod webapp;
+pub mod webhooks;
 pub mod webserver;
 pub mod workload;
 
@@ -39,13 +41,22 @@ pub struct Entry {
     /// The operator that brings the kind: one may bring several.
     operator: &'static str,
     register: fn(Operator) -> Operator,
+    /// Adds the conversions and admission webhooks alone, without CRDs and controllers.
+    webhooks: fn(Operator) -> Operator,
     sample: fn() -> serde_json::Result<Value>,
+    /// Samples of older versions that are still served.
+    older: &'static [fn() -> serde_json::Result<Value>],
 }
 
 impl Entry {
     /// An object to try the kind with.
     pub fn sample(&self) -> serde_json::Result<Value> {
         (self.sample)()
+    }
+
+    /// Objects of older versions of the kind that are still served.
+    pub fn older_samples(&self) -> impl Iterator<Item = serde_json::Result<Value>> {
+        self.older.iter().map(|sample| sample())
     }
 }
 
@@ -60,7 +71,9 @@ pub fn catalogue() -> &'static [Entry] {
                 plural: "podmanagers",
                 operator: "podmanager",
                 register: podmanager::register,
+                webhooks: none,
                 sample: || serde_json::to_value(podmanager::sample()),
+                older: &[],
             },
             Entry {
                 name: "webserver",
@@ -69,7 +82,9 @@ pub fn catalogue() -> &'static [Entry] {
                 plural: "webservers",
                 operator: "webserver",
                 register: webserver::register,
+                webhooks: none,
                 sample: || serde_json::to_value(webserver::sample()),
+                older: &[],
             },
             Entry {
                 name: "imoocpod",
@@ -78,7 +93,9 @@ pub fn catalogue() -> &'static [Entry] {
                 plural: "imoocpods",
                 operator: "imoocpod",
                 register: imoocpod::register,
+                webhooks: none,
                 sample: || serde_json::to_value(imoocpod::sample()),
+                older: &[],
             },
             Entry {
                 name: "memcached",
@@ -87,7 +104,9 @@ pub fn catalogue() -> &'static [Entry] {
                 plural: "memcacheds",
                 operator: "memcached",
                 register: memcached::register,
+                webhooks: none,
                 sample: || serde_json::to_value(memcached::sample()),
+                older: &[],
             },
             Entry {
                 name: "helloworld",
@@ -96,7 +115,9 @@ pub fn catalogue() -> &'static [Entry] {
                 plural: "helloworlds",
                 operator: "helloworld",
                 register: helloworld::register,
+                webhooks: none,
                 sample: || serde_json::to_value(helloworld::sample()),
+                older: &[],
             },
             Entry {
                 name: "webapp",
@@ -105,28 +126,39 @@ pub fn catalogue() -> &'static [Entry] {
                 plural: "webapps",
                 operator: "webapp",
                 register: webapp::register,
+                webhooks: none,
                 sample: || serde_json::to_value(webapp::sample()),
+                older: &[],
             },
             Entry {
                 name: "database",
                 kind: "Database",
-                api_version: "database.example.com/v1alpha1",
+                api_version: "database.example.com/v1",
                 plural: "databases",
                 operator: "database",
                 register: database::register,
+                webhooks: database::webhooks,
                 sample: || serde_json::to_value(database::sample()),
+                older: &[|| serde_json::to_value(database::v1alpha1_sample())],
             },
             Entry {
                 name: "databasebackup",
                 kind: "DatabaseBackup",
-                api_version: "database.example.com/v1alpha1",
+                api_version: "database.example.com/v1",
                 plural: "databasebackups",
                 operator: "database",
                 register: database::register,
+                webhooks: database::webhooks,
                 sample: || serde_json::to_value(database::backup_sample()),
+                older: &[],
             },
         ]
     }
+}
+
+/// What a kind without webhooks adds.
+fn none(operator: Operator) -> Operator {
+    operator
 }
 
 /// The kind with this name.
@@ -141,6 +173,19 @@ pub fn operator<'a>(name: &str, entries: impl IntoIterator<Item = &'a Entry>) ->
     for entry in entries {
         if brought.insert(entry.operator) {
             operator = (entry.register)(operator);
+        }
+    }
+    operator
+}
+
+/// The webhooks of the chosen kinds and nothing else: for a process that serves them beside the operators, with a
+/// client that may do more than these.
+pub fn webhooks<'a>(name: &str, entries: impl IntoIterator<Item = &'a Entry>) -> Operator {
+    let mut operator = Operator::new(name);
+    let mut brought = BTreeSet::new();
+    for entry in entries {
+        if brought.insert(entry.operator) {
+            operator = (entry.webhooks)(operator);
         }
     }
     operator

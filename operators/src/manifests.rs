@@ -22,7 +22,8 @@ const HEADER: &str =
     "# Generated from operators/src. Write anew: cargo run -p windlass-operators --example manifests\n";
 const NAMESPACE: &str = "windlass-system";
 const ROLE: &str = "manager-role";
-const ACCOUNT: &str = "controller-manager";
+/// Who the operators run as, and the operator whose certificates and lease the roles name.
+pub const ACCOUNT: &str = "controller-manager";
 
 /// A file that cannot be generated.
 #[derive(Debug, thiserror::Error)]
@@ -58,22 +59,29 @@ pub struct Manifest {
 
 /// Every generated file, ordered by path.
 pub fn manifests() -> Result<Vec<Manifest>, Error> {
-    let all = operator("windlass", catalogue());
+    let all = operator(ACCOUNT, catalogue());
+    let image = concat!("windlass-operators:", env!("CARGO_PKG_VERSION"));
+    let made = all.manifests(&Placement { replicas: 2, ..Placement::new(NAMESPACE, image) });
     let mut files = Vec::new();
     let mut bases = Vec::new();
-    for crd in all.crds() {
-        let base = format!("bases/{}_{}.yaml", crd.spec.group, crd.spec.names.plural);
+    for crd in made.iter().filter(|object| object["kind"] == "CustomResourceDefinition") {
+        let text = |path: &str| crd.pointer(path).and_then(Value::as_str).unwrap_or_default();
+        let base = format!("bases/{}_{}.yaml", text("/spec/group"), text("/spec/names/plural"));
         files.push(manifest(&format!("config/crd/{base}"), crd)?);
         bases.push(base);
     }
     files.push(kustomization("config/crd", &bases)?);
     files.extend(rbac(all.rbac())?);
-    files.extend(manager()?);
+    files.extend(manager(&made)?);
     let mut samples = Vec::new();
     for entry in catalogue() {
-        let sample = sample_name(entry);
+        let sample = sample_name(entry.name, entry.api_version);
         files.push(manifest_of(&format!("config/samples/{sample}"), entry.sample())?);
         samples.push(sample);
+        // Not among the resources: they are the same objects in other words.
+        for older in entry.older_samples() {
+            files.push(older_sample(entry, older)?);
+        }
     }
     files.push(kustomization("config/samples", &samples)?);
     files.sort_by(|a, b| a.path.cmp(&b.path));
@@ -81,10 +89,17 @@ pub fn manifests() -> Result<Vec<Manifest>, Error> {
 }
 
 /// `webserver_v1_webserver.yaml`: the first word of the group, the version, the kind.
-fn sample_name(entry: &Entry) -> String {
-    let (group, version) = entry.api_version.split_once('/').unwrap_or(("", entry.api_version));
+fn sample_name(name: &str, api_version: &str) -> String {
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
     let group = group.split('.').next().unwrap_or(group);
-    format!("{group}_{version}_{}.yaml", entry.name)
+    format!("{group}_{version}_{name}.yaml")
+}
+
+fn older_sample(entry: &Entry, sample: serde_json::Result<Value>) -> Result<Manifest, Error> {
+    let sample = sample.map_err(|source| Error::Encode { path: "config/samples".into(), source })?;
+    let api_version = sample["apiVersion"].as_str().unwrap_or_default();
+    let name = sample_name(entry.name, api_version);
+    manifest(&format!("config/samples/{name}"), &sample)
 }
 
 /// Who the operators run as, and what they may do.
@@ -123,27 +138,49 @@ fn rbac(rules: Vec<k8s_openapi::api::rbac::v1::PolicyRule>) -> Result<Vec<Manife
     ])
 }
 
-/// The Deployment that runs the operators, what it needs to elect a leader, and all but the CRDs in one.
+/// The Deployment that runs the operators, what it needs to elect a leader and to be asked as a webhook, and all but
+/// the CRDs in one.
 ///
 /// The CRDs are not in `config/default`: to delete that must not delete every object of their kinds.
-fn manager() -> Result<Vec<Manifest>, Error> {
-    let all = operator(ACCOUNT, catalogue());
-    let image = concat!("windlass-operators:", env!("CARGO_PKG_VERSION"));
-    let placement = Placement { replicas: 2, ..Placement::new(NAMESPACE, image) };
-    let made = all.manifests(&placement);
-    let find = |kind: &str| made.iter().find(|manifest| manifest["kind"] == kind).cloned();
-    let mut files = Vec::new();
-    for (kind, file) in [
-        ("Deployment", "manager.yaml"),
-        ("Role", "leader_election_role.yaml"),
-        ("RoleBinding", "leader_election_role_binding.yaml"),
-    ] {
-        files.extend(find(kind).map(|object| manifest(&format!("config/manager/{file}"), &object)));
+fn manager(made: &[Value]) -> Result<Vec<Manifest>, Error> {
+    let mut files = folder(
+        made,
+        "config/manager",
+        &[
+            ("Deployment", "", "manager.yaml"),
+            ("Role", "-leader-election", "leader_election_role.yaml"),
+            ("RoleBinding", "-leader-election", "leader_election_role_binding.yaml"),
+        ],
+    )?;
+    files.extend(folder(
+        made,
+        "config/webhook",
+        &[
+            ("Service", "-webhook", "service.yaml"),
+            ("ClusterRole", "-webhook-certificates", "cluster_role.yaml"),
+            ("ClusterRoleBinding", "-webhook-certificates", "cluster_role_binding.yaml"),
+            ("Role", "-webhook-certificates", "role.yaml"),
+            ("RoleBinding", "-webhook-certificates", "role_binding.yaml"),
+            ("MutatingWebhookConfiguration", "", "mutating.yaml"),
+            ("ValidatingWebhookConfiguration", "", "validating.yaml"),
+        ],
+    )?);
+    files.push(kustomization("config/default", &["../rbac", "../manager", "../webhook"])?);
+    Ok(files)
+}
+
+/// A folder of those objects that are there, found by kind and the end of their name.
+fn folder(made: &[Value], path: &str, objects: &[(&str, &str, &str)]) -> Result<Vec<Manifest>, Error> {
+    let (mut files, mut names) = (Vec::new(), Vec::new());
+    for (kind, suffix, file) in objects {
+        let name = format!("{ACCOUNT}{suffix}");
+        let same = |object: &&Value| object["kind"] == *kind && object["metadata"]["name"] == name.as_str();
+        if let Some(object) = made.iter().find(same) {
+            files.push(manifest(&format!("{path}/{file}"), object)?);
+            names.push(*file);
+        }
     }
-    let mut files = files.into_iter().collect::<Result<Vec<_>, _>>()?;
-    let names = ["manager.yaml", "leader_election_role.yaml", "leader_election_role_binding.yaml"];
-    files.push(kustomization("config/manager", &names)?);
-    files.push(kustomization("config/default", &["../rbac", "../manager"])?);
+    files.push(kustomization(path, &names)?);
     Ok(files)
 }
 

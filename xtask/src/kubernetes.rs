@@ -3,8 +3,8 @@
 //! Enters a subcommand; leaves a running (or removed) testbed and a kubeconfig. The rooms below are, in
 //! the order of a start: `requirements` and `build` (what must exist), `layout` and `state` (where things
 //! lie), `certs`, `kubeconfig` and `plan` (what will run), `cgroup`, `network`, `inside` and `supervisor`
-//! (the box and the processes in it), `up`, `down`, `restart`, `status` (the commands), `images`, `smoke` and
-//! `real_tests` (using it); `process`, `tools`, `kubectl` and `logs` are what these lean on.
+//! (the box and the processes in it), `storage` (its volumes), `up`, `down`, `restart`, `status` (the commands),
+//! `images`, `smoke` and `real_tests` (using it); `process`, `tools`, `kubectl` and `logs` are what these lean on.
 
 mod build;
 mod certs;
@@ -25,6 +25,7 @@ mod restart;
 mod smoke;
 mod state;
 mod status;
+mod storage;
 mod supervisor;
 mod tools;
 mod up;
@@ -130,6 +131,9 @@ enum Command {
     /// Starts the components of a plan and keeps them running
     #[command(name = "__supervise", hide = true)]
     Supervise { run: PathBuf },
+    /// Provides volumes for the claims of a testbed
+    #[command(name = "__storage", hide = true)]
+    Storage { run: PathBuf },
     /// Prints the body of an HTTP GET, from whatever network it is started in
     #[command(name = "__http-get", hide = true)]
     HttpGet { address: std::net::SocketAddr },
@@ -217,6 +221,7 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
         Command::EnterBox { run } => inside::enter(&run)?,
         Command::Init { run } => inside::init(&run)?,
         Command::Supervise { run } => supervisor::run(&run)?,
+        Command::Storage { run } => storage::run(&run)?,
         Command::HttpGet { address } => smoke::http_get(address)?,
     }
     Ok(ExitCode::SUCCESS)

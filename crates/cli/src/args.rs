@@ -79,6 +79,10 @@ pub(crate) struct RunArgs {
     /// Expect the CRDs to be there, rather than install them
     #[arg(long)]
     pub(crate) no_crds: bool,
+
+    /// Serve webhooks at this https://HOST:PORT of this machine; without it, kinds are served in one version only
+    #[arg(long, value_name = "URL")]
+    pub(crate) webhook_url: Option<String>,
 }
 
 #[derive(Debug, Args)]

@@ -59,6 +59,10 @@ pub(crate) enum Error {
     WriteManifest { path: PathBuf, source: io::Error },
     #[error("failed to install the operators")]
     Install(#[source] Box<windlass_operators::install::Error>),
+    #[error("failed to find a port for the webhooks")]
+    WebhookPort(#[source] io::Error),
+    #[error("failed to use {0:?} as the URL of the webhooks")]
+    WebhookUrl(String),
     #[error("failed to run the operators")]
     Operators(#[source] Box<windlass::RunError>),
     #[error("failed to keep the operators running")]
@@ -101,6 +105,9 @@ impl Error {
                 "name a kubeconfig with --kubeconfig FILE, or start a cluster with `windlass cluster up`"
                     .into(),
             ),
+            Self::WebhookUrl(_) => {
+                Some("write https://HOST:PORT, where HOST is this machine as the API server sees it".into())
+            }
             Self::WriteManifest { .. } => Some("choose another place with --out DIR".into()),
             Self::WriteKubeconfig { .. } => Some("choose another place with --kubeconfig FILE".into()),
             _ => None,
@@ -117,6 +124,7 @@ impl Error {
             | Self::ReadKubeconfig { .. }
             | Self::FindCluster(_)
             | Self::Client(_)
+            | Self::WebhookUrl(_)
             | Self::WriteManifest { .. }
             | Self::Install(_) => ExitStatus::Failure,
             _ => ExitStatus::Error,

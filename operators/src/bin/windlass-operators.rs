@@ -2,8 +2,8 @@
 
 use std::process::ExitCode;
 
-use windlass_operators::{catalogue, operator};
+use windlass_operators::{catalogue, manifests::ACCOUNT, operator};
 
 fn main() -> ExitCode {
-    operator("windlass-operators", catalogue()).main()
+    operator(ACCOUNT, catalogue()).main()
 }

@@ -1,4 +1,5 @@
-//! The types of `database.example.com/v1alpha1`, from which the CRDs are generated.
+//! The types of `database.example.com/v1`, from which the CRDs are generated. It is what is stored, and the hub that
+//! [`v1alpha1`] is converted through.
 
 #![expect(
     unreachable_pub,
@@ -6,6 +7,7 @@
 )]
 
 mod backup;
+pub mod v1alpha1;
 
 use std::collections::BTreeMap;
 
@@ -22,7 +24,7 @@ use crate::workload::{PodOptions, Reported};
 #[derive(CustomResource, KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[kube(
     group = "database.example.com",
-    version = "v1alpha1",
+    version = "v1",
     kind = "Database",
     plural = "databases",
     shortname = "db",
@@ -47,15 +49,15 @@ use crate::workload::{PodOptions, Reported};
         .message("the name is also the Services': at most 40 lower-case letters, digits and '-', starting with a letter, ending with a letter or digit")
 )]
 #[x_kube(
-    validation = Rule::new("self.type == oldSelf.type").message("type cannot be changed"),
+    validation = Rule::new("self.engine == oldSelf.engine").message("engine cannot be changed"),
     validation = Rule::new("has(self.bootstrap) == has(oldSelf.bootstrap) && (!has(self.bootstrap) || self.bootstrap == oldSelf.bootstrap)")
         .message("bootstrap cannot be changed: create another Database")
 )]
 #[serde(rename_all = "camelCase")]
 pub struct DatabaseSpec {
     /// The kind of database.
-    #[serde(default, rename = "type")]
-    pub type_: Engine,
+    #[serde(default)]
+    pub engine: Engine,
 
     /// The major version of PostgreSQL.
     #[schemars(regex(pattern = "^[1-9][0-9]$"))]
@@ -107,7 +109,7 @@ pub struct DatabaseSpec {
 pub enum Engine {
     /// PostgreSQL.
     #[default]
-    #[serde(rename = "postgresql")]
+    #[serde(rename = "PostgreSQL")]
     PostgreSql,
 }
 
@@ -134,9 +136,9 @@ pub struct Storage {
 #[derive(KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Backup {
-    /// Whether the schedule is kept. On-demand backups work either way.
-    #[serde(default = "yes")]
-    pub enabled: bool,
+    /// Whether the schedule rests. On-demand backups work either way.
+    #[serde(default)]
+    pub suspend: bool,
 
     /// When, as in cron: minute, hour, day of the month, month, day of the week.
     #[serde(default = "default_schedule")]
@@ -153,18 +155,26 @@ pub struct Backup {
 
     /// Where backups are kept: a volume of the same size as the data's unless set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Storage")]
-    pub storage: Option<Storage>,
+    #[schemars(with = "Target")]
+    pub target: Option<Target>,
+}
+
+/// Where backups are kept.
+#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Target {
+    /// A volume of their own.
+    pub persistent_volume_claim: Storage,
 }
 
 impl Default for Backup {
     fn default() -> Self {
         Self {
-            enabled: true,
+            suspend: false,
             schedule: default_schedule(),
             method: Method::default(),
             retention: Retention::default(),
-            storage: None,
+            target: None,
         }
     }
 }
@@ -343,10 +353,6 @@ impl Reported for DatabaseStatus {
     fn conditions(&self) -> &[Condition] {
         &self.conditions
     }
-}
-
-fn yes() -> bool {
-    true
 }
 
 fn default_schedule() -> String {

@@ -103,7 +103,7 @@ pub(super) fn bootstrap(db: &Database) -> Bootstrap {
 }
 
 pub(super) fn backup(db: &Database) -> Backup {
-    db.spec.backup.clone().unwrap_or(Backup { enabled: false, ..Backup::default() })
+    db.spec.backup.clone().unwrap_or(Backup { suspend: true, ..Backup::default() })
 }
 
 pub(super) fn selector_labels(db: &Database) -> BTreeMap<String, String> {

@@ -226,7 +226,8 @@ async fn ensure_claim(
 /// Backups have a volume of their own: one that is lost with the data saves nobody.
 async fn ensure_backup_claim(db: &Database, ctx: &Context<Database>) -> Result<(), Error> {
     let backup = build::backup(db);
-    let storage = backup.storage.unwrap_or_else(|| db.spec.storage.clone());
+    let storage =
+        backup.target.map_or_else(|| db.spec.storage.clone(), |target| target.persistent_volume_claim);
     ensure_claim(db, ctx, build::backup_claim(&db.name_any()), &storage).await
 }
 

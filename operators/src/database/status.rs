@@ -140,7 +140,7 @@ fn last_backup(seen: &Seen) -> Option<Time> {
 }
 
 fn next_backup(db: &Database, now: Timestamp) -> Option<Time> {
-    let backup = db.spec.backup.as_ref().filter(|backup| backup.enabled)?;
+    let backup = db.spec.backup.as_ref().filter(|backup| !backup.suspend)?;
     Schedule::parse(&backup.schedule).ok()?.next(now).map(Time)
 }
 

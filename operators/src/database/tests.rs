@@ -107,7 +107,7 @@ fn a_parameter_changes_the_template_and_cannot_break_out_of_its_line() {
 
 #[test]
 fn a_disabled_schedule_is_suspended_not_removed() {
-    let job = build::cron_job(&db(json!({"backup": {"enabled": false, "schedule": "0 2 * * *"}})));
+    let job = build::cron_job(&db(json!({"backup": {"suspend": true, "schedule": "0 2 * * *"}})));
     assert_eq!(job.spec.suspend, Some(true));
     let job = build::cron_job(&db(json!({})));
     assert_eq!((job.spec.suspend, job.spec.concurrency_policy.as_deref()), (Some(false), Some("Forbid")));
@@ -192,7 +192,7 @@ fn a_status_tells_when_the_next_backup_is_due() {
     assert!(!conditions::holds(&status.conditions, READY));
     assert!(!conditions::holds(&status.conditions, DEGRADED));
     assert_eq!(conditions::find(&status.conditions, BACKUP_HEALTHY).unwrap().status, "Unknown");
-    let off = db(json!({"backup": {"enabled": false, "schedule": "0 2 * * *"}}));
+    let off = db(json!({"backup": {"suspend": true, "schedule": "0 2 * * *"}}));
     assert_eq!(status::observed(&off, &Seen::default(), now).next_backup, None);
 }
 

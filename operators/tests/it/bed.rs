@@ -24,7 +24,9 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use windlass::{Operator, RunError};
 use windlass_cluster::Identity;
-use windlass_operators::install;
+use windlass_operators::{install, webhooks};
+
+use crate::hooks;
 
 /// How long anything may take. Real Pods on a busy machine need it; nothing waits longer than it must.
 const PATIENCE: Duration = Duration::from_secs(90);
@@ -125,7 +127,9 @@ where
         Ground::Embedded => {
             let cluster = windlass_cluster::Cluster::start().await.unwrap();
             let limited = |namespace: &str| cluster.client_as(Identity::service_account(namespace, ACCOUNT));
-            run_with(cluster.client(), limited, operator, case).await;
+            let hooks = hooks::Hooks::embedded(&cluster, &operator("default"));
+            run_with(cluster.client(), limited, hooks.server(), operator, case).await;
+            hooks.stop().await;
             cluster.shutdown().await.unwrap();
         }
         Ground::Real => {
@@ -137,7 +141,8 @@ where
                 config.auth_info.impersonate_groups = Some(account.groups);
                 Client::try_from(config).unwrap()
             };
-            run_with(Client::try_from(config.clone()).unwrap(), limited, operator, case).await;
+            let server = hooks::real(&config);
+            run_with(Client::try_from(config.clone()).unwrap(), limited, Some(server), operator, case).await;
         }
     }
 }
@@ -147,6 +152,7 @@ where
 async fn run_with<F>(
     client: Client,
     limited: impl Fn(&str) -> Client,
+    server: Option<&windlass::webhook::Server>,
     operator: fn(&str) -> Operator,
     case: fn(Bed) -> F,
 ) where
@@ -156,6 +162,9 @@ async fn run_with<F>(
     let operator = operator(&bed.namespace);
     // The CRDs stay behind: to delete them would delete every object of their kinds, whoever's these are.
     install::crds(&bed.client, operator.crds()).await.unwrap();
+    if let Some(server) = server {
+        webhooks::converted(&bed.client, operator.crds(), server).await.unwrap();
+    }
     install::permissions(&bed.client, &bed.namespace, ACCOUNT, operator.rbac(), false).await.unwrap();
     let running = Running::start(operator, limited(&bed.namespace));
     let outcome = tokio::spawn(case(bed.clone())).await;

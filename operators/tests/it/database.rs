@@ -14,7 +14,7 @@ use kube::{
 use serde_json::{Value, json};
 use windlass::Operator;
 use windlass_operators::{
-    database::{Database, DatabaseBackup, backup_controller, controller},
+    database::{backup_controller, controller, kinds, v1alpha1_sample},
     workload::Settings,
 };
 
@@ -25,15 +25,14 @@ use crate::{
 
 fn operator(namespace: &str) -> Operator {
     let settings = Settings { resync: Some(Duration::from_millis(500)), ..Settings::default() };
-    Operator::new("database-operator")
-        .crd::<Database>()
-        .crd::<DatabaseBackup>()
+    kinds(Operator::new("database-operator"))
         .controller(controller(settings).namespace(namespace))
         .controller(backup_controller(settings).namespace(namespace))
 }
 
 on_both_clusters! { operator =>
     a_spec_that_cannot_be_is_refused
+    the_older_version_is_served_and_loses_nothing
 }
 
 // These need a storage class that provisions volumes, and the testbed has none.
@@ -52,8 +51,8 @@ on_the_embedded_cluster! { operator =>
 
 fn spec() -> Value {
     json!({
-        "type": "postgresql", "version": "15", "storage": {"size": "1Gi"},
-        "backup": {"enabled": true, "schedule": "0 2 * * *"},
+        "engine": "PostgreSQL", "version": "15", "storage": {"size": "1Gi"},
+        "backup": {"schedule": "0 2 * * *"},
         "pod": {"imagePullPolicy": "IfNotPresent"},
     })
 }
@@ -62,7 +61,7 @@ fn database(name: &str, more: Value) -> Value {
     let mut spec = spec();
     spec.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     json!({
-        "apiVersion": "database.example.com/v1alpha1", "kind": "Database", "metadata": {"name": name}, "spec": spec,
+        "apiVersion": "database.example.com/v1", "kind": "Database", "metadata": {"name": name}, "spec": spec,
     })
 }
 
@@ -164,7 +163,7 @@ async fn a_backup_is_taken_and_restored_into_a_new_database(bed: Bed) {
     create(&bed, "database", database("db", json!({}))).await;
     settled(&bed, "db").await;
     let backup = json!({
-        "apiVersion": "database.example.com/v1alpha1", "kind": "DatabaseBackup",
+        "apiVersion": "database.example.com/v1", "kind": "DatabaseBackup",
         "metadata": {"name": "now"}, "spec": {"databaseRef": {"name": "db"}, "method": "Physical"},
     });
     // Before its backup is there, a Database that is to be restored waits.
@@ -275,7 +274,7 @@ async fn a_volume_grows_and_the_statefulset_follows(bed: Bed) {
 
 async fn a_spec_that_cannot_be_is_refused(bed: Bed) {
     for (more, why) in [
-        (json!({"type": "mysql"}), "spec.type"),
+        (json!({"engine": "MySQL"}), "spec.engine"),
         (json!({"version": "latest"}), "spec.version"),
         (json!({"storage": {"size": "much"}}), "spec.storage.size"),
         (json!({"parameters": {"port": "1"}}), "a parameter that the operator sets itself"),
@@ -318,4 +317,47 @@ async fn another_major_version_is_blocked(bed: Bed) {
     merge(&bed, "db", json!({"spec": {"version": "15"}})).await;
     settled(&bed, "db").await;
     condition(&bed, "db", "Degraded", "False", "AsExpected").await;
+}
+
+/// What is written in one version is read in the other, and what only v1 can say survives a change in v1alpha1.
+async fn the_older_version_is_served_and_loses_nothing(bed: Bed) {
+    let resource = bed.dynamic("database").resource_url().replace("/v1/", "/v1alpha1/");
+    let old = |method: &str, name: &str, body: Value| {
+        let uri = if name.is_empty() { resource.clone() } else { format!("{resource}/{name}") };
+        let kind = if method == "PATCH" { "application/merge-patch+json" } else { "application/json" };
+        let request = http::Request::builder().method(method).uri(uri).header("content-type", kind);
+        let request = request.body(serde_json::to_vec(&body).unwrap()).unwrap();
+        let client = bed.client.clone();
+        async move { client.request::<Value>(request).await.unwrap() }
+    };
+    let made = old("POST", "", serde_json::to_value(v1alpha1_sample()).unwrap()).await;
+    assert_eq!(
+        (&made["apiVersion"], &made["spec"]["type"]),
+        (&json!("database.example.com/v1alpha1"), &json!("postgresql"))
+    );
+    let hub = bed.dynamic("database").get("my-db").await.unwrap();
+    assert_eq!(hub.data["spec"]["engine"], "PostgreSQL");
+    assert_eq!(hub.data["spec"]["backup"]["suspend"], false);
+    assert_eq!(hub.data["spec"]["backup"]["schedule"], "0 2 * * *");
+
+    merge(&bed, "my-db", json!({"spec": {"parameters": {"work_mem": "8MB"}, "deletionPolicy": "Delete"}}))
+        .await;
+    let seen = old("GET", "my-db", Value::Null).await;
+    assert_eq!(
+        seen["spec"],
+        json!({
+            "type": "postgresql", "version": "13", "storage": {"size": "10Gi"},
+            "backup": {"enabled": true, "schedule": "0 2 * * *"},
+        })
+    );
+    let change = json!({"spec": {"backup": {"enabled": false}, "storage": {"size": "20Gi"}}});
+    old("PATCH", "my-db", change).await;
+    let hub = bed.dynamic("database").get("my-db").await.unwrap();
+    assert_eq!(hub.data["spec"]["parameters"], json!({"work_mem": "8MB"}), "only v1 knows it");
+    assert_eq!(hub.data["spec"]["deletionPolicy"], "Delete");
+    assert_eq!(
+        (&hub.data["spec"]["backup"]["suspend"], &hub.data["spec"]["storage"]["size"]),
+        (&json!(true), &json!("20Gi"))
+    );
+    assert_eq!(hub.metadata.annotations, None, "what was kept is where it belongs");
 }

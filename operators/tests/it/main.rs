@@ -47,6 +47,7 @@ mod bed;
 mod crash;
 mod database;
 mod helloworld;
+mod hooks;
 mod imoocpod;
 mod manifests;
 mod memcached;

@@ -22,15 +22,23 @@ impl Kubectl {
         self.with_input(args, "")
     }
 
-    /// Runs kubectl with `input` on its standard input.
-    pub(super) fn with_input(&self, args: &[&str], input: &str) -> Result<String> {
-        let mut child = Command::new(&self.program)
+    /// A kubectl that is yet to be started.
+    pub(super) fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(&self.program);
+        command
             .arg("--kubeconfig")
             .arg(&self.kubeconfig)
             // Discovery is cached by address, and the next testbed may have the address of the last.
             .arg("--cache-dir")
             .arg(self.kubeconfig.with_file_name("kubectl-cache"))
-            .args(args)
+            .args(args);
+        command
+    }
+
+    /// Runs kubectl with `input` on its standard input.
+    pub(super) fn with_input(&self, args: &[&str], input: &str) -> Result<String> {
+        let mut child = self
+            .command(args)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

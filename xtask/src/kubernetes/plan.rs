@@ -118,6 +118,16 @@ pub(super) fn node(layout: &Layout, binaries: &Path, address: Ipv4Addr) -> Vec<C
     ]
 }
 
+/// What provides volumes on the node: a part of this program.
+pub(super) fn storage(layout: &Layout, program: &Path) -> Component {
+    Component {
+        name: "storage".to_owned(),
+        program: program.to_owned(),
+        args: vec!["kubernetes".to_owned(), "__storage".to_owned(), layout.run.display().to_string()],
+        stage: Stage::AfterApi,
+    }
+}
+
 fn etcd(layout: &Layout, endpoints: &Endpoints) -> Vec<String> {
     let client = format!("http://127.0.0.1:{}", endpoints.etcd_client);
     let peer = format!("http://127.0.0.1:{}", endpoints.etcd_peer);

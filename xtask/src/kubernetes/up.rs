@@ -110,6 +110,7 @@ fn start_box(layout: &Layout, binaries: &Path) -> Result<State> {
     write_files(layout, &files)?;
     let mut components = plan::control_plane(layout, binaries, &endpoints, true);
     components.extend(plan::node(layout, binaries, link.inside));
+    components.push(plan::storage(layout, &std::env::current_exe()?));
     let archive = layout.path("images.tar");
     images::write_base(&archive)?;
     let images = vec![archive];

@@ -5,11 +5,12 @@
 
 pub(super) mod progress;
 
-use std::time::Instant;
+use std::{net::Ipv4Addr, time::Instant};
 
+use futures::future::try_join;
 use tokio_util::sync::CancellationToken;
-use windlass::{RunError, kube::Client};
-use windlass_operators::{Entry, catalogue, install, operator};
+use windlass::{Operator, RunError, kube::Client, webhook::Server};
+use windlass_operators::{Entry, catalogue, install, operator, webhooks};
 
 use super::cluster::{ACCOUNT, Reach, Running};
 use crate::{args::DevArgs, error::Error, printer::Printer, signals::Signals};
@@ -42,6 +43,27 @@ pub(super) async fn run(args: &DevArgs, printer: Printer) -> Result<(), Error> {
 
 pub(super) type Operators = tokio::task::JoinHandle<Result<(), RunError>>;
 
+/// What it takes to serve the webhooks of some kinds: a client that may tell the API server where they are.
+pub(super) struct Hooks {
+    pub(super) client: Client,
+    pub(super) server: Server,
+    pub(super) entries: Vec<&'static Entry>,
+}
+
+/// Starts the operators and, beside them, their webhooks. When one of the two ends, both do.
+pub(super) fn start(
+    operator: Operator,
+    client: Client,
+    hooks: Option<Hooks>,
+    stop: &CancellationToken,
+) -> Operators {
+    let operators = operator.run(client, stop.clone().cancelled_owned());
+    let Some(Hooks { client, server, entries }) = hooks else { return tokio::spawn(operators) };
+    let hooks = windlass_operators::webhooks("windlass", entries).serve_webhooks(server);
+    let hooks = hooks.run(client, stop.clone().cancelled_owned());
+    tokio::spawn(async move { try_join(operators, hooks).await.map(|_| ()) })
+}
+
 /// Installs, runs and shows. Returns only when something fails.
 async fn work(
     args: &DevArgs,
@@ -60,8 +82,12 @@ async fn work(
     let (namespace, account) = ACCOUNT;
     let permitted = install::permissions(&client, namespace, account, operator.rbac(), true).await;
     permitted.map_err(|error| Error::Install(error.into()))?;
-    let limited = reach.limited.clone();
-    let task = operators.insert(tokio::spawn(operator.run(limited, stop.clone().cancelled_owned())));
+    let server = webhooks::server(Ipv4Addr::LOCALHOST.into(), namespace).map_err(Error::WebhookPort)?;
+    let hooks = Hooks { client: client.clone(), server: server.clone(), entries: chosen.clone() };
+    let crds = operator.crds().to_vec();
+    let task = operators.insert(start(operator, reach.limited.clone(), Some(hooks), stop));
+    let converted = webhooks::converted(&client, &crds, &server).await;
+    converted.map_err(|error| Error::Install(error.into()))?;
     let names: Vec<&str> = chosen.iter().map(|entry| entry.name).collect();
     printer.fact("operators", names.join(", "))?;
 

@@ -1,13 +1,18 @@
 //! `windlass operators`: the operators on any cluster, and the files that run them there.
 
-use std::{path::Path, time::Instant};
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    path::Path,
+    time::Instant,
+};
 
 use tokio_util::sync::CancellationToken;
 use windlass::kube::{
     Client, Config,
     config::{KubeConfigOptions, Kubeconfig},
 };
-use windlass_operators::{install, manifests::manifests as generate, operator};
+use windlass::webhook::Server;
+use windlass_operators::{install, manifests::manifests as generate, operator, webhooks};
 
 use super::dev;
 use crate::{args::RunArgs, error::Error, printer::Printer, signals::Signals};
@@ -49,6 +54,17 @@ async fn config(args: &RunArgs) -> Result<Config, Error> {
     Config::from_custom_kubeconfig(kubeconfig, &options).await.map_err(failed)
 }
 
+/// Where webhooks are served that the API server reaches by this URL: on its port, on every interface.
+fn server(url: &str, namespace: &str) -> Result<Server, Error> {
+    let wrong = || Error::WebhookUrl(url.to_owned());
+    let parsed: http::Uri = url.parse().map_err(|_| wrong())?;
+    if parsed.scheme_str() != Some("https") || parsed.host().is_none() || parsed.path() != "/" {
+        return Err(wrong());
+    }
+    let address = SocketAddr::from((Ipv4Addr::UNSPECIFIED, parsed.port_u16().unwrap_or(443)));
+    Ok(webhooks::server_at(address, url.trim_end_matches('/').to_owned(), namespace))
+}
+
 /// Installs, runs and shows. Returns only when something fails.
 async fn work(
     args: &RunArgs,
@@ -62,13 +78,23 @@ async fn work(
     printer.fact("cluster", url)?;
     let chosen = dev::chosen(&args.only);
     let operator = operator("windlass", chosen.iter().copied());
+    let server = args.webhook_url.as_deref().map(|url| server(url, &namespace)).transpose()?;
+    let mut crds = operator.crds().to_vec();
+    if server.is_none() {
+        crds = webhooks::without_conversion(&crds);
+    }
     if !args.no_crds {
-        install::crds(&client, operator.crds()).await.map_err(|error| Error::Install(error.into()))?;
+        install::crds(&client, &crds).await.map_err(|error| Error::Install(error.into()))?;
         printer.fact("crds", dev::crd_names(&chosen))?;
     }
     let begin = Instant::now();
-    let running = operator.run(client.clone(), stop.clone().cancelled_owned());
-    let running = task.insert(tokio::spawn(running));
+    let hooks =
+        server.clone().map(|server| dev::Hooks { client: client.clone(), server, entries: chosen.clone() });
+    let running = task.insert(dev::start(operator, client.clone(), hooks, stop));
+    if let Some(server) = &server {
+        let converted = webhooks::converted(&client, &crds, server).await;
+        converted.map_err(|error| Error::Install(error.into()))?;
+    }
     let names: Vec<&str> = chosen.iter().map(|entry| entry.name).collect();
     printer.fact("operators", names.join(", "))?;
     if args.samples {

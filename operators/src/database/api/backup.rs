@@ -12,7 +12,7 @@ use crate::workload::Reported;
 #[derive(CustomResource, KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[kube(
     group = "database.example.com",
-    version = "v1alpha1",
+    version = "v1",
     kind = "DatabaseBackup",
     plural = "databasebackups",
     shortname = "dbb",

@@ -23,7 +23,7 @@ pub(crate) fn cron_job(db: &Database) -> CronJob {
     let spec = json!({
         "schedule": backup.schedule,
         "timeZone": "Etc/UTC",
-        "suspend": !backup.enabled,
+        "suspend": backup.suspend,
         "concurrencyPolicy": "Forbid",
         // One that was missed while nothing ran is made up for, within an hour.
         "startingDeadlineSeconds": 3600,

@@ -40,13 +40,22 @@ const SERVICE_ACCOUNT: Step = Step {
 };
 const IMAGES: Step =
     Step { what: "images", blame: "containerd", done: |layout, _| layout.path("images-loaded").exists() };
+const STORAGE: Step = Step {
+    what: "storage",
+    blame: "storage",
+    done: |_, kubectl| {
+        kubectl
+            .output(&["get", "storageclasses", "--output=name", "--request-timeout=5s"])
+            .is_ok_and(|found| !found.is_empty())
+    },
+};
 const NODE: Step = Step { what: "node", blame: "kubelet", done: |_, kubectl| node_is_ready(kubectl) };
 
 /// Waits for everything that the testbed's mode promises, and marks it ready.
 pub(super) fn wait(layout: &Layout, binaries: &Path, mut state: State, begin: Instant) -> Result<State> {
     let kubectl = Kubectl::new(&binaries.join("kubectl"), &layout.kubeconfig());
     let steps: &[Step] = match state.mode {
-        Mode::Node => &[API, IMAGES, SERVICE_ACCOUNT, NODE],
+        Mode::Node => &[API, IMAGES, SERVICE_ACCOUNT, STORAGE, NODE],
         Mode::ControlPlane => &[API, SERVICE_ACCOUNT],
         Mode::ApiServer => &[API],
     };

@@ -61,7 +61,7 @@ pub(super) fn start(
     let Some(Hooks { client, server, entries }) = hooks else { return tokio::spawn(operators) };
     let hooks = windlass_operators::webhooks("windlass", entries).serve_webhooks(server);
     let hooks = hooks.run(client, stop.clone().cancelled_owned());
-    tokio::spawn(async move { try_join(operators, hooks).await.map(|_| ()) })
+    tokio::spawn(async move { Box::pin(try_join(operators, hooks)).await.map(|_| ()) })
 }
 
 /// Installs, runs and shows. Returns only when something fails.

@@ -35,7 +35,7 @@ pub fn server_at(address: SocketAddr, url: String, namespace: &str) -> Server {
     Server {
         address,
         reach: Reach::Url(url),
-        http2: false,
+        http2: true,
         certificates: Certificates::Issued { namespace: namespace.into(), secret: SECRET.into() },
     }
 }

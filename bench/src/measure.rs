@@ -74,7 +74,7 @@ pub async fn measure(client: &Client, plan: Plan, command: &[String]) -> Result<
     let converge_seconds = converged.duration_since(start).as_secs_f64();
     let converge_cpu_seconds = operator.cpu()?.as_secs_f64();
     tokio::time::sleep(QUIET).await;
-    let settled_megabytes = operator.resident_megabytes()?;
+    let settled_megabytes = operator.memory("VmRSS")? / 1e6;
     let after = Writes::of(client).await?;
 
     let latencies = load::change_one_by_one(client, &mut observer, plan).await?;
@@ -113,6 +113,8 @@ pub struct CacheReport {
     pub sync_seconds: f64,
     /// Resident memory when all is quiet.
     pub megabytes: f64,
+    /// What each object has added to the heap: the program itself, which is in `megabytes`, is not in it.
+    pub bytes_per_object: f64,
     /// CPU by then.
     pub cpu_seconds: f64,
 }
@@ -121,12 +123,15 @@ pub struct CacheReport {
 pub async fn measure_cache(objects: usize, command: &[String]) -> Result<CacheReport> {
     let start = Instant::now();
     let mut operator = Operator::start(command, objects)?;
+    operator.connected().await?;
+    let empty = operator.memory("RssAnon")?;
     let sync_seconds = operator.all_reconciled().await?.duration_since(start).as_secs_f64();
     let cpu_seconds = operator.cpu()?.as_secs_f64();
     tokio::time::sleep(QUIET).await;
-    let megabytes = operator.resident_megabytes()?;
+    let bytes_per_object = (operator.memory("RssAnon")? - empty) / ratio(u64::try_from(objects)?, 1);
+    let megabytes = operator.memory("VmRSS")? / 1e6;
     operator.stop().await?;
-    Ok(CacheReport { sync_seconds, megabytes, cpu_seconds })
+    Ok(CacheReport { sync_seconds, megabytes, bytes_per_object, cpu_seconds })
 }
 
 #[expect(clippy::cast_precision_loss, reason = "counts here are far below 2^52")]

@@ -1,6 +1,7 @@
 //! What an operator tells its measurer: when it has seen every object, and in which order.
 //!
-//! Leaves two lines on stdout: `reconciled N` once N objects have been reconciled, `order NAME …` at the end.
+//! Leaves lines on stdout: `connected` (from those that are asked what a cache costs), `reconciled N` once N objects have
+//! been reconciled, `order NAME …` at the end.
 
 use std::{
     collections::BTreeSet,
@@ -22,6 +23,11 @@ impl Progress {
         let wanted = std::env::var("BENCH_OBJECTS").context("failed to read BENCH_OBJECTS")?;
         let wanted = wanted.parse().with_context(|| format!("failed to read BENCH_OBJECTS={wanted}"))?;
         Ok(Self { wanted, seen: Mutex::default() })
+    }
+
+    /// Says that there is a client, and that nothing has been cached yet.
+    pub fn connected(&self) {
+        say("connected");
     }
 
     /// Notes that an object has been reconciled to the end.

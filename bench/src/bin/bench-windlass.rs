@@ -38,6 +38,10 @@ async fn main() -> Result<()> {
         .owns::<Service>()
         .concurrency(CONCURRENCY.into());
     let client = Client::try_default().await.context("failed to make a client")?;
+    if read_only {
+        client.apiserver_version().await.context("failed to reach the API server")?;
+        progress.connected();
+    }
     Operator::new("bench").controller(controller).run(client, terminated()).await?;
     progress.finish();
     Ok(())

@@ -47,6 +47,11 @@ impl Operator {
         }
     }
 
+    /// Returns when it said that it has a client and nothing else yet.
+    pub(super) async fn connected(&mut self) -> Result<()> {
+        self.line("connected").await.map(drop)
+    }
+
     /// When it said that it has reconciled everything.
     pub(super) async fn all_reconciled(&mut self) -> Result<Instant> {
         self.line("reconciled ").await?;
@@ -87,11 +92,12 @@ impl Operator {
         Ok(Duration::from_millis(ticks.iter().sum::<u64>() * 1000 / TICKS_PER_SECOND))
     }
 
-    pub(super) fn resident_megabytes(&self) -> Result<f64> {
+    /// A figure of the kernel about its memory, in bytes: `VmRSS` for all, `RssAnon` for the heap and the stacks.
+    pub(super) fn memory(&self, figure: &str) -> Result<f64> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid))?;
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let line = status.lines().find_map(|line| line.strip_prefix(figure)?.strip_prefix(':'));
         let kilobytes = line.and_then(|line| line.trim().strip_suffix(" kB"));
-        let kilobytes: f64 = kilobytes.context("failed to read VmRSS")?.trim().parse()?;
-        Ok(kilobytes * 1024.0 / 1_000_000.0)
+        let kilobytes: f64 = kilobytes.with_context(|| format!("failed to read {figure}"))?.trim().parse()?;
+        Ok(kilobytes * 1024.0)
     }
 }

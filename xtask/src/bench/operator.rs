@@ -130,15 +130,15 @@ fn print(args: &Args, contenders: &[Contender], reports: &[(Contender, Value)], 
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "far below 2^52")]
 fn print_cache(objects: usize, report: &Value) {
-    let megabytes = report["megabytes"].as_f64().unwrap_or_default();
+    let figure = |name: &str| report[name].as_f64().unwrap_or_default();
     anstream::println!(
-        "a cache of {objects} objects: {} s to fill with every object reconciled once, {} s of CPU, {megabytes:.0} MB \
-         resident, {:.0} bytes an object",
-        report["sync_seconds"],
-        report["cpu_seconds"],
-        megabytes * 1e6 / objects as f64
+        "a cache of {objects} objects: {:.2} s to fill with every object reconciled once, {:.2} s of CPU, {:.0} bytes \
+         an object, {:.0} MB resident in all",
+        figure("sync_seconds"),
+        figure("cpu_seconds"),
+        figure("bytes_per_object"),
+        figure("megabytes"),
     );
 }
 

@@ -16,19 +16,24 @@ use crate::{
     object::{AnyObject, Kind, ObjectKey},
 };
 
+mod fresh;
 mod health;
 mod listing;
 mod reader;
 mod registry;
+mod snug;
+mod splitter;
 mod store;
 #[cfg(test)]
 mod tests;
 mod watching;
 
+pub(crate) use fresh::Fresh;
 pub(crate) use health::{Failure, Health};
 pub use reader::Reader;
 pub(crate) use reader::indexed as reader_index;
 pub(crate) use registry::{Caches, Seen, Transforms, Watched, WeakCaches};
+pub(crate) use snug::from_str as read;
 pub use store::Change;
 pub(crate) use store::{IndexFn, Transform};
 use store::{Objects, Written};
@@ -177,7 +182,7 @@ impl<K: AnyObject> Store<K> {
     }
 
     /// Enters what an own write returned, and returns the newest known copy.
-    pub(crate) fn written(&self, object: K, origin: Option<&Origin>) -> Arc<K> {
+    pub(crate) fn written(&self, object: impl Into<Fresh<K>>, origin: Option<&Origin>) -> Arc<K> {
         let written = self.write().written(object);
         match written {
             Written::News(change) => {

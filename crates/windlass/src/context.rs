@@ -11,7 +11,7 @@ use kube::{
 
 use crate::{
     apply::{self, Applied, Attempt, Children, OnFailure, Owner},
-    cache::{Origin, Reader, Store},
+    cache::{Fresh, Origin, Reader, Store},
     clock::Clock,
     controller::{Owned, Watches},
     error::{Error, Result},
@@ -57,7 +57,7 @@ impl Shared {
     pub(crate) fn written<K: AnyObject>(
         &self,
         store: &Store<K>,
-        object: K,
+        object: impl Into<Fresh<K>>,
         run: &ObjectKey,
         trigger: Trigger,
     ) -> Arc<K> {

@@ -52,9 +52,49 @@ impl LeaderElection {
     }
 }
 
+impl LeaderElection {
+    /// Refuses times with which two replicas could lead at once.
+    pub(crate) fn check(&self) -> Result<(), LeaderError> {
+        let refuse = |reason: String| Err(LeaderError::Times { reason });
+        if self.duration <= self.renew_deadline {
+            return refuse(format!(
+                "the lease duration ({:?}) must be longer than the renew deadline ({:?})",
+                self.duration, self.renew_deadline
+            ));
+        }
+        if self.renew_deadline <= self.retry_period {
+            return refuse(format!(
+                "the renew deadline ({:?}) must be longer than the retry period ({:?})",
+                self.renew_deadline, self.retry_period
+            ));
+        }
+        if self.duration.subsec_nanos() != 0 || self.retry_period.is_zero() {
+            return refuse("the lease duration must be whole seconds, and the retry period not zero".into());
+        }
+        Ok(())
+    }
+}
+
 /// A failed election.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum LeaderError {
+    /// The times contradict each other.
+    #[error("failed to set up leader election: {reason}")]
+    Times {
+        /// Which ones.
+        reason: String,
+    },
+    /// The API server does not let us have the lease.
+    #[error("failed to acquire the lease {namespace}/{lease}: {reason}")]
+    Refused {
+        /// The namespace of the lease.
+        namespace: String,
+        /// The lease.
+        lease: String,
+        /// What it said.
+        reason: String,
+    },
     /// Another replica holds the lease now, or it could not be renewed in time.
     #[error("failed to keep the lease {namespace}/{lease}: {reason}")]
     Lost {
@@ -133,15 +173,15 @@ impl Elector {
         &self.config.lease
     }
 
-    /// Waits until the lease is ours.
-    pub(crate) async fn acquire(&mut self) {
+    /// Waits until the lease is ours. Who is impatient gives up when the API server says no.
+    pub(crate) async fn acquire(&mut self, impatient: bool) -> Result<(), LeaderError> {
         let mut waiting = false;
         let mut states = states_of(self.leases.clone(), &self.config.lease);
         loop {
             match self.attempt().await {
                 Ok(true) => {
                     tracing::info!(identity = self.config.identity, lease = self.config.lease, "leading");
-                    return;
+                    return Ok(());
                 }
                 Ok(false) if !waiting => {
                     tracing::info!(
@@ -152,6 +192,10 @@ impl Elector {
                     waiting = true;
                 }
                 Ok(false) => {}
+                Err(error) if impatient && is_refusal(&error) => {
+                    let (namespace, lease) = (self.config.namespace.clone(), self.config.lease.clone());
+                    return Err(LeaderError::Refused { namespace, lease, reason: chain(&error) });
+                }
                 Err(error) => tracing::warn!(error = chain(&error), "failed to acquire the lease, retrying"),
             }
             // A lease that is given back is seen at once; one whose holder died says nothing.
@@ -286,6 +330,11 @@ async fn freed(states: &mut BoxStream<'static, Option<Lease>>) {
     std::future::pending::<()>().await;
 }
 
+/// Whether the server answered that we may not, or that there is no such namespace.
+fn is_refusal(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if matches!(status.code, 403 | 404))
+}
+
 fn microseconds(time: Timestamp) -> Timestamp {
     Timestamp::from_microsecond(time.as_microsecond()).unwrap_or(time)
 }
@@ -313,6 +362,23 @@ mod tests {
         assert_eq!(observed.step("a", start + 24 * second), Step::Wait, "it was renewed");
         observed.note(Some(&held_by("b", 1)), start + 24 * second);
         assert_eq!(observed.step("a", start + 25 * second), Step::Take);
+    }
+
+    #[test]
+    fn times_with_which_two_could_lead_are_refused() {
+        let election = || LeaderElection::new("l", "ns", "me");
+        assert!(election().check().is_ok());
+        let second = Duration::from_secs(1);
+        let text = |election: LeaderElection| election.check().unwrap_err().to_string();
+        let late = text(LeaderElection { renew_deadline: 15 * second, ..election() });
+        assert!(
+            late.contains("the lease duration (15s) must be longer than the renew deadline (15s)"),
+            "{late}"
+        );
+        let rare = text(LeaderElection { retry_period: 10 * second, ..election() });
+        assert!(rare.contains("must be longer than the retry period (10s)"), "{rare}");
+        text(LeaderElection { duration: Duration::from_millis(10_500), ..election() });
+        text(LeaderElection { retry_period: Duration::ZERO, ..election() });
     }
 
     #[test]

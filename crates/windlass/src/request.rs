@@ -1,13 +1,16 @@
 //! The requests that the SDK makes, addressed by kind and key, whatever the kind's scope or type.
 
+use std::borrow::Cow;
+
 use kube::{
     Client,
     api::{DeleteParams, GetParams, Patch, PatchParams, PostParams, Request},
-    core::Status,
 };
+use serde::Deserialize;
 use serde_json::Value;
 
 use crate::{
+    cache::{self, Fresh},
     error::{Error, Result},
     object::{AnyObject, Kind, ObjectKey},
 };
@@ -15,7 +18,7 @@ use crate::{
 /// What is left after a delete was accepted.
 pub(crate) enum Deleted<K> {
     /// The object waits for its finalizers or its grace period, or was returned as it was last.
-    Object(K),
+    Object(Fresh<K>),
     /// The object is gone.
     Gone,
 }
@@ -38,8 +41,8 @@ pub(crate) async fn get<K: AnyObject>(client: &Client, kind: &Kind, key: &Object
         target.get(key.name(), &params)
     };
     let request = request.map_err(|e| fail(kube::Error::BuildRequest(e)))?;
-    match client.request(request).await {
-        Ok(object) => Ok(Some(object)),
+    match client.request_text(request).await {
+        Ok(text) => cache::read(&text).map(Some).map_err(|e| fail(kube::Error::SerdeError(e))),
         Err(kube::Error::Api(status)) if status.is_not_found() => Ok(None),
         Err(error) => Err(fail(error)),
     }
@@ -51,12 +54,12 @@ pub(crate) async fn create<K: AnyObject>(
     key: &ObjectKey,
     body: &Value,
     manager: &str,
-) -> Result<K> {
+) -> Result<Fresh<K>> {
     let fail = |source| failed("create", kind, key, source);
     let params = PostParams { field_manager: Some(manager.to_owned()), ..PostParams::default() };
     let data = serde_json::to_vec(body).map_err(|e| fail(kube::Error::SerdeError(e)))?;
     let request = target(kind, key).create(&params, data).map_err(|e| fail(kube::Error::BuildRequest(e)))?;
-    client.request(request).await.map_err(fail)
+    send(client, request).await.map_err(fail)
 }
 
 pub(crate) async fn patch<K: AnyObject>(
@@ -67,14 +70,19 @@ pub(crate) async fn patch<K: AnyObject>(
     subresource: Option<&str>,
     patch: &Patch<&Value>,
     params: &PatchParams,
-) -> Result<K> {
+) -> Result<Fresh<K>> {
     let fail = |source| failed(operation, kind, key, source);
     let target = target(kind, key);
     let request = match subresource {
         None => target.patch(key.name(), params, patch),
         Some(subresource) => target.patch_subresource(subresource, key.name(), params, patch),
     };
-    client.request(request.map_err(|e| fail(kube::Error::BuildRequest(e)))?).await.map_err(fail)
+    send(client, request.map_err(|e| fail(kube::Error::BuildRequest(e)))?).await.map_err(fail)
+}
+
+/// Sends a write, and reads the object that it returns as the cache wants it.
+async fn send<K: AnyObject>(client: &Client, request: http::Request<Vec<u8>>) -> kube::Result<Fresh<K>> {
+    Fresh::read(&client.request_text(request).await?).map_err(kube::Error::SerdeError)
 }
 
 pub(crate) async fn delete<K: AnyObject>(
@@ -86,9 +94,22 @@ pub(crate) async fn delete<K: AnyObject>(
     let fail = |source| failed("delete", kind, key, source);
     let request =
         target(kind, key).delete(key.name(), params).map_err(|e| fail(kube::Error::BuildRequest(e)))?;
-    match client.request_status::<K>(request).await {
-        Ok(answer) => Ok(answer.either(Deleted::Object, |_: Status| Deleted::Gone)),
+    match client.request_text(request).await {
+        Ok(text) => deleted(&text).map_err(|e| fail(kube::Error::SerdeError(e))),
         Err(kube::Error::Api(status)) if status.is_not_found() => Ok(Deleted::Gone),
         Err(error) => Err(fail(error)),
+    }
+}
+
+/// The answer to a deletion: the object as it was or still is, or a mere Status.
+fn deleted<K: AnyObject>(text: &str) -> serde_json::Result<Deleted<K>> {
+    #[derive(Deserialize)]
+    struct Answer<'a> {
+        #[serde(default, borrow)]
+        kind: Cow<'a, str>,
+    }
+    match serde_json::from_str::<Answer<'_>>(text)?.kind {
+        kind if kind == "Status" => Ok(Deleted::Gone),
+        _ => Fresh::read(text).map(Deleted::Object),
     }
 }

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{AnyChild, BoxFuture, Erased, FieldSet, Owner, held, intent};
 use crate::{
-    cache::Store,
+    cache::{self, Fresh, Store},
     context::{Shared, Trigger, encode, rehearsal},
     error::{Error, Result},
     object::{AnyObject, Kind, ObjectKey, uid},
@@ -145,16 +145,18 @@ impl<K: AnyObject> Place<'_, K> {
 
     async fn fetch(&self) -> Result<Option<(Arc<K>, Option<Arc<FieldSet>>)>> {
         let live = request::get::<K>(&self.shared.client, self.kind, &self.key).await?;
-        Ok(live.map(|mut live| {
-            let fields = FieldSet::take(live.meta_mut(), &self.shared.field_manager).map(Arc::new);
-            (Arc::new(live), fields)
+        Ok(live.map(|live| {
+            let fresh = Fresh::from(live);
+            let fields = fresh.fields(&self.shared.field_manager).map(Arc::new);
+            (Arc::new(fresh.object), fields)
         }))
     }
 
-    fn enter(&self, object: K, trigger: Trigger) -> Result<Arc<K>> {
+    fn enter(&self, written: Fresh<K>, trigger: Trigger) -> Result<Arc<K>> {
         if let Some(store) = self.shared.reader.find_of::<K>(self.kind) {
-            return Ok(self.shared.written(&store, object, &self.owner.key, trigger));
+            return Ok(self.shared.written(&store, written, &self.owner.key, trigger));
         }
+        let object = written.object;
         let value = encode(&object, self.kind, &self.key)?;
         self.owned.enter(self.shared, value, &self.owner.key, trigger);
         Ok(Arc::new(object))
@@ -210,7 +212,7 @@ impl<K: AnyObject> OwnedKind for OwnedStore<K> {
 
     fn enter(&self, shared: &Shared, object: Value, run: &ObjectKey, trigger: Trigger) {
         // What cannot be read in this form arrives through the watch, and is reported there.
-        if let Ok(object) = serde_json::from_value(object) {
+        if let Ok(object) = cache::read::<K>(&object.to_string()) {
             shared.written(&self.store, object, run, trigger);
         }
     }

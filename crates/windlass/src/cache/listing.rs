@@ -1,24 +1,26 @@
 //! Reading lists and watch events object by object, so that one that cannot be read harms no other.
 //!
-//! Enters: the JSON of a page or of one event. Leaves: the objects that `K` can hold, and the metadata of those
-//! that it cannot.
+//! Enters: the JSON of an item, of what surrounds the items, or of one event. Leaves: the objects that `K` can hold,
+//! and the metadata of those that it cannot.
 
 use std::borrow::Cow;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ListMeta, ObjectMeta};
 use kube::core::Status;
-use serde::{Deserialize, de::DeserializeOwned};
+use serde::{Deserialize, de::Error};
 use serde_json::value::RawValue;
+
+use super::fresh::{Fresh, Head};
+use crate::object::AnyObject;
 
 /// One object, as far as it can be read.
 pub(super) enum Item<K> {
-    Read(K),
+    Read(Fresh<K>),
     Unreadable { meta: Box<ObjectMeta>, reason: String },
 }
 
-/// A part of a list.
-pub(super) struct Page<K> {
-    pub(super) items: Vec<Item<K>>,
+/// What surrounds the items of a part of a list.
+pub(super) struct Page {
     pub(super) version: String,
     /// Where the next page begins; `None` if this is the last.
     pub(super) next: Option<String>,
@@ -27,6 +29,8 @@ pub(super) struct Page<K> {
 /// One line of a watch.
 pub(super) enum Event<K> {
     Applied(Item<K>),
+    /// Something happened that is known already, at this version.
+    Known(String),
     Deleted(Box<ObjectMeta>),
     /// Nothing happened up to this version.
     Bookmark(String),
@@ -34,12 +38,9 @@ pub(super) enum Event<K> {
 }
 
 #[derive(Deserialize)]
-struct RawPage<'a> {
+struct RawPage {
     #[serde(default)]
     metadata: ListMeta,
-    // A list without items may be written as null.
-    #[serde(borrow)]
-    items: Option<Vec<&'a RawValue>>,
 }
 
 #[derive(Deserialize)]
@@ -55,36 +56,51 @@ struct MetaOnly {
     metadata: ObjectMeta,
 }
 
-pub(super) fn page<K: DeserializeOwned>(text: &str) -> serde_json::Result<Page<K>> {
-    let raw: RawPage<'_> = serde_json::from_str(text)?;
-    let items: serde_json::Result<Vec<Item<K>>> =
-        raw.items.unwrap_or_default().into_iter().map(item).collect();
+/// Reads a list without its items.
+pub(super) fn page(frame: &[u8]) -> serde_json::Result<Page> {
+    let raw: RawPage = serde_json::from_slice(frame)?;
     Ok(Page {
-        items: items?,
         version: raw.metadata.resource_version.unwrap_or_default(),
         next: raw.metadata.continue_.filter(|token| !token.is_empty()),
     })
 }
 
-pub(super) fn event<K: DeserializeOwned>(line: &str) -> serde_json::Result<Event<K>> {
+/// Reads an event. What is `known` is not read further: it may be the echo of an own write.
+pub(super) fn event<K: AnyObject>(
+    line: &str,
+    known: impl FnOnce(&Head<'_>) -> bool,
+) -> serde_json::Result<Event<K>> {
     let raw: RawEvent<'_> = serde_json::from_str(line)?;
+    let object = raw.object.get();
     Ok(match &*raw.kind {
-        "ADDED" | "MODIFIED" => Event::Applied(item(raw.object)?),
-        "DELETED" => Event::Deleted(Box::new(meta(raw.object)?)),
-        "BOOKMARK" => Event::Bookmark(meta(raw.object)?.resource_version.unwrap_or_default()),
-        _ => Event::Failed(serde_json::from_str(raw.object.get())?),
+        "ADDED" | "MODIFIED" => {
+            let head = Head::read(object)?;
+            if known(&head) {
+                return Ok(Event::Known(head.version().to_owned()));
+            }
+            Event::Applied(read(&head, object)?)
+        }
+        "DELETED" => Event::Deleted(Box::new(meta(object)?)),
+        "BOOKMARK" => Event::Bookmark(meta(object)?.resource_version.unwrap_or_default()),
+        _ => Event::Failed(serde_json::from_str(object)?),
     })
 }
 
-fn item<K: DeserializeOwned>(raw: &RawValue) -> serde_json::Result<Item<K>> {
-    match serde_json::from_str(raw.get()) {
+/// Reads an item of a list.
+pub(super) fn item<K: AnyObject>(text: &[u8]) -> serde_json::Result<Item<K>> {
+    let text = std::str::from_utf8(text).map_err(serde_json::Error::custom)?;
+    read(&Head::read(text)?, text)
+}
+
+fn read<K: AnyObject>(head: &Head<'_>, text: &str) -> serde_json::Result<Item<K>> {
+    match Fresh::read_behind(head, text) {
         Ok(object) => Ok(Item::Read(object)),
-        Err(error) => Ok(Item::Unreadable { meta: Box::new(meta(raw)?), reason: error.to_string() }),
+        Err(error) => Ok(Item::Unreadable { meta: Box::new(meta(text)?), reason: error.to_string() }),
     }
 }
 
-fn meta(raw: &RawValue) -> serde_json::Result<ObjectMeta> {
-    serde_json::from_str::<MetaOnly>(raw.get()).map(|object| object.metadata)
+fn meta(text: &str) -> serde_json::Result<ObjectMeta> {
+    serde_json::from_str::<MetaOnly>(text).map(|object| object.metadata)
 }
 
 #[cfg(test)]
@@ -95,31 +111,33 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_object_that_cannot_be_read_does_not_spoil_its_page() {
-        let text = json!({
-            "kind": "ConfigMapList", "metadata": {"resourceVersion": "7", "continue": "more"},
-            "items": [
-                {"metadata": {"name": "good"}, "data": {"a": "b"}},
-                {"metadata": {"name": "bad", "uid": "u"}, "data": 5},
-            ],
-        });
-        let page = page::<ConfigMap>(&text.to_string()).unwrap();
-        assert_eq!((page.version.as_str(), page.next.as_deref()), ("7", Some("more")));
-        assert!(matches!(&page.items[0], Item::Read(map) if map.metadata.name.as_deref() == Some("good")));
-        let Item::Unreadable { meta, reason } = &page.items[1] else { panic!("5 is no map") };
+    fn an_object_that_cannot_be_read_is_told_of_by_its_metadata() {
+        let read = |value: serde_json::Value| item::<ConfigMap>(value.to_string().as_bytes()).unwrap();
+        let good = read(json!({"metadata": {"name": "good"}, "data": {"a": "b"}}));
+        assert!(matches!(good, Item::Read(map) if map.object.metadata.name.as_deref() == Some("good")));
+        let bad = read(json!({"metadata": {"name": "bad", "uid": "u"}, "data": 5}));
+        let Item::Unreadable { meta, reason } = bad else { panic!("5 is no map") };
         assert_eq!(meta.uid.as_deref(), Some("u"));
         assert!(reason.contains("invalid type"), "{reason}");
     }
 
     #[test]
-    fn an_empty_page_and_every_kind_of_event_are_understood() {
-        assert!(page::<ConfigMap>(r#"{"metadata":{"continue":""},"items":null}"#).unwrap().next.is_none());
-        let read = |line: &str| event::<ConfigMap>(line).unwrap();
+    fn the_frame_of_a_page_says_where_to_go_on() {
+        let read = |text: &str| page(text.as_bytes()).unwrap();
+        let first = read(r#"{"metadata":{"resourceVersion":"7","continue":"more"},"items":[]}"#);
+        assert_eq!((first.version.as_str(), first.next.as_deref()), ("7", Some("more")));
+        assert!(read(r#"{"metadata":{"continue":""},"items":null}"#).next.is_none());
+        assert!(page(b"{\"metadata\":").is_err(), "cut off");
+    }
+
+    #[test]
+    fn every_kind_of_event_is_understood() {
+        let read = |line: &str| event::<ConfigMap>(line, |_| false).unwrap();
         // The order of the fields does not matter.
-        assert!(matches!(
-            read(r#"{"object":{"metadata":{}},"type":"ADDED"}"#),
-            Event::Applied(Item::Read(_))
-        ));
+        let added = r#"{"object":{"metadata":{"resourceVersion":"4"}},"type":"ADDED"}"#;
+        assert!(matches!(read(added), Event::Applied(Item::Read(_))));
+        let known = event::<ConfigMap>(added, |head| head.version() == "4").unwrap();
+        assert!(matches!(known, Event::Known(version) if version == "4"));
         assert!(matches!(read(r#"{"type":"DELETED","object":{"metadata":{},"data":5}}"#), Event::Deleted(_)));
         let bookmark = read(r#"{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"9"}}}"#);
         assert!(matches!(bookmark, Event::Bookmark(version) if version == "9"));

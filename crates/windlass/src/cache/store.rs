@@ -19,6 +19,7 @@ use std::{
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
+use super::Fresh;
 use crate::{
     apply::FieldSet,
     object::{AnyObject, ObjectKey, uid, version, version_of},
@@ -91,7 +92,7 @@ struct Part<K> {
 }
 
 struct Listing<K> {
-    objects: Vec<K>,
+    objects: Vec<Prepared<K>>,
     unreadable: BTreeSet<ObjectKey>,
 }
 
@@ -99,6 +100,12 @@ impl<K> Default for Listing<K> {
     fn default() -> Self {
         Self { objects: Vec::new(), unreadable: BTreeSet::new() }
     }
+}
+
+/// An object in the form in which it is kept.
+struct Prepared<K> {
+    object: K,
+    fields: Option<Arc<FieldSet>>,
 }
 
 struct Index<K> {
@@ -215,11 +222,28 @@ impl<K: AnyObject> Objects<K> {
     }
 
     /// The watch delivered an addition or a modification.
-    pub(crate) fn watch_applied(&mut self, object: K) -> Option<Change<K>> {
-        let key = ObjectKey::of(&object);
-        self.delivered(&key, version(&object));
+    pub(crate) fn watch_applied(&mut self, object: impl Into<Fresh<K>>) -> Option<Change<K>> {
+        let fresh = object.into();
+        let key = ObjectKey::of(&fresh.object);
+        self.delivered(&key, version(&fresh.object));
         self.unreadable.remove(&key);
-        self.put(object, false)
+        let prepared = self.prepare(fresh);
+        self.put(prepared, false)
+    }
+
+    /// The watch delivered an addition or a modification of which nothing but this has been read yet. Returns
+    /// whether that is all there is to know: the object is here in this version or a later one.
+    pub(crate) fn watch_known(&mut self, key: &ObjectKey, version: u64) -> bool {
+        let Some(entry) = self.entries.get_mut(key).filter(|entry| version != 0 && entry.version >= version)
+        else {
+            return false;
+        };
+        if entry.version == version {
+            entry.unconfirmed = false;
+        }
+        self.delivered(key, version);
+        self.unreadable.remove(key);
+        true
     }
 
     /// The watch delivered a deletion.
@@ -257,8 +281,10 @@ impl<K: AnyObject> Objects<K> {
         part.listing = Some(Listing::default());
     }
 
-    pub(crate) fn listed(&mut self, part: usize, object: K) {
-        self.parts[part].listing.get_or_insert_default().objects.push(object);
+    /// The list holds an object. What is not kept of it is dropped now, not when the list ends.
+    pub(crate) fn listed(&mut self, part: usize, object: impl Into<Fresh<K>>) {
+        let prepared = self.prepare(object.into());
+        self.parts[part].listing.get_or_insert_default().objects.push(prepared);
     }
 
     /// The list holds an object that cannot be read. Returns whether that is news.
@@ -277,10 +303,10 @@ impl<K: AnyObject> Objects<K> {
         at: u64,
     ) -> (Vec<Change<K>>, Vec<(ObjectKey, u64)>) {
         let Listing { objects: listed, unreadable } = self.parts[part].listing.take().unwrap_or_default();
-        let newest = listed.iter().map(version).max().unwrap_or(0).max(at);
-        let keys: BTreeSet<ObjectKey> = listed.iter().map(ObjectKey::of).collect();
+        let newest = listed.iter().map(|one| version(&one.object)).max().unwrap_or(0).max(at);
+        let keys: BTreeSet<ObjectKey> = listed.iter().map(|one| ObjectKey::of(&one.object)).collect();
         self.watched(part, newest);
-        let mut changes: Vec<_> = listed.into_iter().filter_map(|object| self.put(object, initial)).collect();
+        let mut changes: Vec<_> = listed.into_iter().filter_map(|one| self.put(one, initial)).collect();
         let mut doubtful = Vec::new();
         let mut gone = Vec::new();
         for (key, entry) in &self.entries {
@@ -318,22 +344,22 @@ impl<K: AnyObject> Objects<K> {
     }
 
     /// An own write returned `object`.
-    pub(crate) fn written(&mut self, mut object: K) -> Written<K> {
-        let key = ObjectKey::of(&object);
-        let at = version(&object);
+    pub(crate) fn written(&mut self, object: impl Into<Fresh<K>>) -> Written<K> {
+        let fresh = object.into();
+        let (key, at) = (ObjectKey::of(&fresh.object), version(&fresh.object));
         if let Some(entry) = self.entries.get(&key).filter(|entry| entry.version >= at) {
             return Written::Known(entry.object.clone());
         }
         // The watch has passed this version: what it delivered is at least as new, even if that was a deletion.
-        if at > self.parts[self.part(&key)].watched && !self.tombstones.contains_key(uid(&object)) {
-            let change = self.replace(object, false);
+        if at > self.parts[self.part(&key)].watched && !self.tombstones.contains_key(uid(&fresh.object)) {
+            let prepared = self.prepare(fresh);
+            let change = self.replace(prepared, false);
             if let Some(entry) = self.entries.get_mut(&key) {
                 entry.unconfirmed = true;
             }
             return Written::News(change);
         }
-        object.meta_mut().managed_fields = None;
-        Written::Gone(object)
+        Written::Gone(fresh.object)
     }
 
     /// An own request removed the object with this uid.
@@ -354,12 +380,23 @@ impl<K: AnyObject> Objects<K> {
         self.remove(key)
     }
 
-    fn put(&mut self, object: K, initial: bool) -> Option<Change<K>> {
-        if self.tombstones.contains_key(uid(&object)) {
+    /// Brings an object into the form in which it is kept.
+    fn prepare(&mut self, fresh: Fresh<K>) -> Prepared<K> {
+        let fields = self.intern(fresh.fields(&self.field_manager));
+        let mut object = fresh.object;
+        if let Some(transform) = &self.transform {
+            transform(&mut object);
+        }
+        Prepared { object, fields }
+    }
+
+    fn put(&mut self, prepared: Prepared<K>, initial: bool) -> Option<Change<K>> {
+        let object = &prepared.object;
+        if self.tombstones.contains_key(uid(object)) {
             return None;
         }
-        let version = version(&object);
-        if let Some(entry) = self.entries.get_mut(&ObjectKey::of(&object))
+        let version = version(object);
+        if let Some(entry) = self.entries.get_mut(&ObjectKey::of(object))
             && version != 0
             && version <= entry.version
         {
@@ -368,15 +405,12 @@ impl<K: AnyObject> Objects<K> {
             }
             return None;
         }
-        Some(self.replace(object, initial))
+        Some(self.replace(prepared, initial))
     }
 
-    fn replace(&mut self, mut object: K, initial: bool) -> Change<K> {
+    fn replace(&mut self, prepared: Prepared<K>, initial: bool) -> Change<K> {
+        let Prepared { object, fields } = prepared;
         let (key, version) = (ObjectKey::of(&object), version(&object));
-        let fields = self.intern(FieldSet::take(object.meta_mut(), &self.field_manager));
-        if let Some(transform) = &self.transform {
-            transform(&mut object);
-        }
         let object = Arc::new(object);
         let old = self.unlink(&key);
         self.link(&key, &object);

@@ -21,7 +21,9 @@ use tokio::time::{Instant, timeout};
 
 use super::{
     Failure, Store,
+    fresh::Head,
     listing::{self, Event, Item, Page},
+    splitter::Splitter,
 };
 use crate::{
     error::chain,
@@ -139,7 +141,6 @@ impl<K: AnyObject> Feed<K> {
             let page = timeout(LIST, self.page(next)).await;
             let page =
                 page.map_err(|_| Trouble::failed(format!("failed to list: no answer in {LIST:?}")))??;
-            self.enter_page(page.items);
             match page.next {
                 Some(token) => next = Some(token),
                 None => break page.version,
@@ -150,7 +151,8 @@ impl<K: AnyObject> Feed<K> {
         Ok(())
     }
 
-    async fn page(&self, next: Option<String>) -> Result<Page<K>, Trouble> {
+    /// Enters the items of a page as they arrive.
+    async fn page(&self, next: Option<String>) -> Result<Page, Trouble> {
         let fail = |error: &kube::Error| Trouble::of("failed to list", error);
         let params = ListParams {
             label_selector: self.store.scope.labels.clone(),
@@ -162,11 +164,29 @@ impl<K: AnyObject> Feed<K> {
         let target = Request::new(&self.path);
         let request = if K::metadata_api() { target.list_metadata(&params) } else { target.list(&params) };
         let request = request.map_err(|e| fail(&kube::Error::BuildRequest(e)))?;
-        let text = self.client.request_text(request).await.map_err(|e| fail(&e))?;
-        listing::page(&text).map_err(|e| fail(&kube::Error::SerdeError(e)))
+        let body = self.client.request_stream(request).await.map_err(|e| fail(&e))?;
+        let (mut body, mut splitter) = (std::pin::pin!(body), Splitter::default());
+        loop {
+            let piece = body.fill_buf().await;
+            let piece =
+                piece.map_err(|error| Trouble::failed(format!("failed to list: {}", chain(&error))))?;
+            if piece.is_empty() {
+                break;
+            }
+            let mut items = Vec::new();
+            let read = splitter.feed(piece, |item| {
+                items.push(listing::item(item)?);
+                Ok(())
+            });
+            read.map_err(|e| fail(&kube::Error::SerdeError(e)))?;
+            let length = piece.len();
+            body.consume_unpin(length);
+            self.enter_items(items);
+        }
+        listing::page(splitter.frame()).map_err(|e| fail(&kube::Error::SerdeError(e)))
     }
 
-    fn enter_page(&self, items: Vec<Item<K>>) {
+    fn enter_items(&self, items: Vec<Item<K>>) {
         let mut objects = self.store.write();
         for item in items {
             match item {
@@ -260,7 +280,10 @@ impl<K: AnyObject> Feed<K> {
 
     /// Enters one event. Returns false for a line that was cut off, which ends the watch.
     fn receive(&mut self, line: &str) -> Result<bool, Trouble> {
-        let event = match listing::event::<K>(line) {
+        let known = |head: &Head<'_>| {
+            self.store.write().watch_known(&head.key(), head.version().parse().unwrap_or(0))
+        };
+        let event = match listing::event::<K>(line, known) {
             Ok(event) => event,
             Err(error) if error.is_eof() => return Ok(false),
             Err(error) => {
@@ -277,9 +300,13 @@ impl<K: AnyObject> Feed<K> {
                 self.version = Some(version);
                 return Ok(true);
             }
-            Event::Applied(Item::Read(object)) => {
-                self.version.clone_from(&object.meta().resource_version);
-                self.store.write().watch_applied(object)
+            Event::Known(version) => {
+                self.version = Some(version);
+                return Ok(true);
+            }
+            Event::Applied(Item::Read(fresh)) => {
+                self.version.clone_from(&fresh.object.meta().resource_version);
+                self.store.write().watch_applied(fresh)
             }
             Event::Applied(Item::Unreadable { meta, reason }) => {
                 self.version.clone_from(&meta.resource_version);

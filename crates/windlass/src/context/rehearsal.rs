@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::encode;
 use crate::{
+    cache,
     error::{Error, Result},
     merge,
     object::{AnyObject, Kind, ObjectKey},
@@ -26,7 +27,7 @@ pub(crate) fn merged<K: AnyObject>(
     }
     let difference = merge::diff(&old, &new).unwrap_or_else(|| json!({}));
     tracing::info!(%kind, object = %key, %difference, "dry run: would {operation}");
-    serde_json::from_value(new).map_err(|source| Error::Encode {
+    cache::read(&new.to_string()).map_err(|source| Error::Encode {
         kind: Box::new(kind.clone()),
         key: key.clone(),
         source,

@@ -77,7 +77,7 @@ impl<R: AnyObject> Context<R> {
             Ok(new) => {
                 // The answer may carry a change of the spec that the watch has yet to deliver, and will then be
                 // ignored as old: only an answer without one may pass silently.
-                let silent = same_but_status(old.meta(), new.meta());
+                let silent = same_but_status(old.meta(), new.object.meta());
                 Ok(self.enter(kind, new, if silent { Trigger::Others } else { Trigger::Everyone }))
             }
             // The object is gone, and nobody is left to report to.

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::{Context, Trigger, rehearsal};
 use crate::{
+    cache::Fresh,
     error::{Error, Result},
     events::Event,
     merge,
@@ -76,7 +77,7 @@ impl<R: AnyObject> Context<R> {
             return Ok(Arc::new(rehearsal::merged("create", kind, &key, None, &body)?));
         }
         let (client, manager) = (&self.shared.client, &self.shared.field_manager);
-        let created: K = request::create(client, kind, &key, &body, manager).await?;
+        let created = request::create::<K>(client, kind, &key, &body, manager).await?;
         Ok(self.enter(kind, created, Trigger::Everyone))
     }
 
@@ -118,7 +119,7 @@ impl<R: AnyObject> Context<R> {
             return Ok(Arc::new(rehearsal::merged("patch", kind, &key, Some(object), patch)?));
         }
         let (client, patch) = (&self.shared.client, Patch::Merge(patch));
-        let patched: K = request::patch(client, "patch", kind, &key, None, &patch, &params).await?;
+        let patched = request::patch::<K>(client, "patch", kind, &key, None, &patch, &params).await?;
         Ok(self.enter(kind, patched, Trigger::Everyone))
     }
 
@@ -132,10 +133,10 @@ impl<R: AnyObject> Context<R> {
     }
 
     /// Enters what a write returned into the cache, if the kind is cached.
-    pub(super) fn enter<K: AnyObject>(&self, kind: &Kind, object: K, trigger: Trigger) -> Arc<K> {
+    pub(super) fn enter<K: AnyObject>(&self, kind: &Kind, written: Fresh<K>, trigger: Trigger) -> Arc<K> {
         match self.shared.reader.find_of::<K>(kind) {
-            Some(store) => self.shared.written(&store, object, &self.key, trigger),
-            None => Arc::new(object),
+            Some(store) => self.shared.written(&store, written, &self.key, trigger),
+            None => Arc::new(written.object),
         }
     }
 }

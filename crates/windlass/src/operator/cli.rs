@@ -19,6 +19,7 @@ use super::{
 };
 use crate::{
     error::chain,
+    leader::LeaderError,
     tls::{Certificate, TlsListener},
     webhook::{ServeError, certificates::self_signed},
 };
@@ -141,9 +142,15 @@ impl CliError {
                 Some("the directory must hold a certificate and its key, as PEM")
             }
             Self::Logging(error) => Some(error.advice()),
-            Self::Run(RunError::NotSynced { reason, .. }) if reason.contains("HTTP 403") => {
-                Some("grant what the `rbac` command prints")
+            Self::Run(
+                RunError::NotSynced { reason, .. } | RunError::Leader(LeaderError::Refused { reason, .. }),
+            ) if reason.contains("HTTP 403") => Some("grant what the `rbac` command prints"),
+            Self::Run(RunError::Leader(LeaderError::Refused { .. })) => {
+                Some("does the namespace exist? --leader-election-namespace names another")
             }
+            Self::Run(RunError::Leader(LeaderError::Times { .. })) => Some(
+                "see --leader-elect-lease-duration, --leader-elect-renew-deadline and --leader-elect-retry-period",
+            ),
             Self::Run(RunError::NotSynced { reason, .. }) if reason.contains("HTTP 404") => {
                 Some("are its CRDs installed? The `install` command applies them")
             }
@@ -162,7 +169,7 @@ pub(super) fn main(operator: Operator, args: impl IntoIterator<Item = OsString>)
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
         }
     };
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let runtime = runtime().enable_all().build();
     let result =
         runtime.map_err(CliError::Runtime).and_then(|runtime| runtime.block_on(execute(operator, cli)));
     match result {
@@ -172,6 +179,17 @@ pub(super) fn main(operator: Operator, args: impl IntoIterator<Item = OsString>)
             ExitCode::FAILURE
         }
     }
+}
+
+/// A runtime of at most four threads: an operator waits for answers most of the time, and every thread of a large
+/// machine would bring a heap of its own. `TOKIO_WORKER_THREADS` sets another number.
+fn runtime() -> tokio::runtime::Builder {
+    const MOST: usize = 4;
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    if std::env::var_os("TOKIO_WORKER_THREADS").is_none() {
+        builder.worker_threads(std::thread::available_parallelism().map_or(1, |cores| cores.get().min(MOST)));
+    }
+    builder
 }
 
 /// One line for what went wrong, one for what to do about it.

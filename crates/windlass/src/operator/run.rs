@@ -44,7 +44,7 @@ pub enum RunError {
         source: crate::Error,
     },
     /// A kind could not be listed.
-    #[error("failed to list {kind} ({waited:?}): {reason}")]
+    #[error("failed to list {kind}: {reason}{}", after(*waited))]
     NotSynced {
         /// The kind.
         kind: String,
@@ -75,12 +75,21 @@ pub enum RunError {
     },
 }
 
+/// How long something was tried, if that is worth telling.
+fn after(waited: Duration) -> String {
+    match waited.as_secs() {
+        0 => String::new(),
+        seconds => format!(" (tried for {seconds} s)"),
+    }
+}
+
 pub(super) async fn run(
     mut operator: Operator,
     client: Client,
     shutdown: impl Future<Output = ()> + Send,
 ) -> Result<(), RunError> {
     check_names(&operator)?;
+    operator.leader.as_ref().map_or(Ok(()), LeaderElection::check)?;
     let settings = Settings {
         drain: operator.drain,
         sync_timeout: operator.sync_timeout,
@@ -255,7 +264,7 @@ async fn lead(
     let mut elector = Elector::new(config, client, clock, settings.metrics.clone());
     tokio::select! {
         () = stop.cancelled() => return Ok(()),
-        () = elector.acquire() => {}
+        acquired = elector.acquire(settings.impatient) => acquired?,
     }
     settings.metrics.leading(elector.lease(), true);
     let result = work(prepared, settings.drain, stop, elector.keep()).await;
@@ -320,11 +329,11 @@ async fn synced(watches: &[Seen], limit: Duration, impatient: bool) -> Result<()
         drop(settled);
         if !is_synced {
             let reason = health.borrow().failure().map(|failure| failure.text.clone());
-            return Err(RunError::NotSynced {
-                kind: watch.kind().to_string(),
-                waited: started.elapsed(),
-                reason: reason.unwrap_or_else(|| "the API server has not answered".into()),
-            });
+            let reason = reason.unwrap_or_else(|| "the API server has not answered".into());
+            // The error says itself what failed.
+            let reason = reason.strip_prefix("failed to list: ").unwrap_or(&reason).to_owned();
+            let (kind, waited) = (watch.kind().to_string(), started.elapsed());
+            return Err(RunError::NotSynced { kind, waited, reason });
         }
     }
     Ok(())

@@ -114,6 +114,13 @@ pub fn flags() {
         })
         .await;
         drop(operator);
+        let elsewhere = ["--leader-elect", "--leader-election-namespace=nowhere"];
+        fails(
+            &kubeconfig,
+            &[&quiet[..], &elsewhere].concat(),
+            1,
+            &["failed to acquire the lease nowhere/parcel-operator", "hint: does the namespace exist?"],
+        );
         std::fs::remove_dir_all(directory).unwrap();
     });
 }
@@ -149,6 +156,13 @@ pub fn refusals() {
     );
     let args = [quiet[0], "--webhook-port=0", "--webhook-cert-path=/nonexistent"];
     fails(&kubeconfig, &args, 1, &["failed to load the certificate of the webhooks", "/nonexistent/tls.crt"]);
+    let args = [&quiet[..], &["--leader-elect", "--leader-elect-lease-duration=5s"]].concat();
+    fails(
+        &kubeconfig,
+        &args,
+        1,
+        &["the lease duration (5s) must be longer than the renew deadline (10s)", "hint: see --leader-elect"],
+    );
     // A user without any permission.
     let stranger = std::fs::read_to_string(&kubeconfig).unwrap();
     let mut stranger: serde_json::Value = serde_json::from_str(&stranger).unwrap();

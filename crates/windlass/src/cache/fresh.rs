@@ -1,0 +1,156 @@
+//! An object as it arrives, with its `managedFields` set aside.
+//!
+//! Of these a cache needs one set of field names, which most objects of a kind share. As typed values they would be
+//! the largest part of an object, built only to be thrown away: they are cut out of the text before it is read.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::snug;
+use crate::{
+    apply::FieldSet,
+    object::{AnyObject, ObjectKey},
+};
+
+/// An object without `managedFields`, and these as text.
+#[derive(Debug)]
+pub(crate) struct Fresh<K> {
+    pub(crate) object: K,
+    managed: Option<Box<str>>,
+}
+
+/// What can be told of an object without reading all of it.
+#[derive(Debug, Deserialize)]
+pub(super) struct Head<'a> {
+    #[serde(borrow)]
+    metadata: HeadMeta<'a>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct HeadMeta<'a> {
+    #[serde(default, borrow)]
+    namespace: Cow<'a, str>,
+    #[serde(default, borrow)]
+    name: Cow<'a, str>,
+    #[serde(default, borrow)]
+    resource_version: Cow<'a, str>,
+    #[serde(borrow)]
+    managed_fields: Option<&'a RawValue>,
+}
+
+/// One entry of `managedFields`.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Entry<'a> {
+    #[serde(default, borrow)]
+    manager: Cow<'a, str>,
+    #[serde(default, borrow)]
+    operation: Cow<'a, str>,
+    #[serde(default, borrow)]
+    subresource: Cow<'a, str>,
+    #[serde(rename = "fieldsV1", borrow)]
+    fields: Option<&'a RawValue>,
+}
+
+impl<'a> Head<'a> {
+    pub(super) fn read(text: &'a str) -> serde_json::Result<Self> {
+        serde_json::from_str(text)
+    }
+
+    pub(super) fn key(&self) -> ObjectKey {
+        ObjectKey::new(Some(&self.metadata.namespace), &self.metadata.name)
+    }
+
+    pub(super) fn version(&self) -> &str {
+        &self.metadata.resource_version
+    }
+}
+
+impl<K: AnyObject> Fresh<K> {
+    /// Reads an object.
+    pub(crate) fn read(text: &str) -> serde_json::Result<Self> {
+        Self::read_behind(&Head::read(text)?, text)
+    }
+
+    /// Reads an object whose head has been read from the same text.
+    pub(super) fn read_behind(head: &Head<'_>, text: &str) -> serde_json::Result<Self> {
+        let Some(managed) = head.metadata.managed_fields else {
+            return Ok(Self { object: snug::from_str(text)?, managed: None });
+        };
+        let managed = managed.get();
+        // The head borrows from the text: where it lies there is the distance between the two.
+        let at = managed.as_ptr() as usize - text.as_ptr() as usize;
+        let rest = [&text[..at], "null", &text[at + managed.len()..]].concat();
+        Ok(Self { object: snug::from_str(&rest)?, managed: Some(managed.into()) })
+    }
+
+    /// What `manager` applied to the main resource; `None` if nothing.
+    pub(crate) fn fields(&self, manager: &str) -> Option<FieldSet> {
+        let entries: Vec<Entry<'_>> = serde_json::from_str(self.managed.as_deref()?).ok()?;
+        let ours = |entry: &&Entry<'_>| {
+            entry.manager == manager && entry.operation == "Apply" && entry.subresource.is_empty()
+        };
+        FieldSet::parse(entries.iter().find(ours)?.fields?.get())
+    }
+}
+
+impl<K: AnyObject> From<K> for Fresh<K> {
+    fn from(mut object: K) -> Self {
+        let managed = object.meta_mut().managed_fields.take();
+        let managed = managed.and_then(|entries| serde_json::to_string(&entries).ok());
+        Self { object, managed: managed.map(Into::into) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::ConfigMap;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn entry(manager: &str, operation: &str, subresource: &str) -> Value {
+        json!({
+            "manager": manager, "operation": operation, "subresource": subresource, "fieldsType": "FieldsV1",
+            "fieldsV1": {"f:data": {"f:key": {}}, "f:metadata": {"f:ownerReferences": {"k:{\"uid\":\"u\"}": {}}}},
+        })
+    }
+
+    fn map(entries: &[Value]) -> Value {
+        json!({
+            "metadata": {"name": "a", "namespace": "ns", "resourceVersion": "7", "managedFields": entries, "uid": "u"},
+            "data": {"managedFields": "[1]"},
+        })
+    }
+
+    #[test]
+    fn only_what_the_manager_applied_to_the_main_resource_counts() {
+        let fields = |entries: &[Value]| {
+            let value = map(entries);
+            let read = Fresh::<ConfigMap>::read(&value.to_string()).unwrap();
+            let typed = Fresh::from(serde_json::from_value::<ConfigMap>(value).unwrap());
+            assert_eq!(read.object, typed.object);
+            assert_eq!(read.object.metadata.managed_fields, None);
+            assert_eq!(read.fields("us"), typed.fields("us"));
+            read.fields("us")
+        };
+        assert_eq!(fields(&[entry("us", "Update", ""), entry("us", "Apply", "status")]), None);
+        let ours = fields(&[entry("them", "Apply", ""), entry("us", "Apply", "")]).unwrap();
+        assert!(ours.field("data").unwrap().field("key").unwrap().is_leaf());
+        assert!(ours.field("metadata").unwrap().is_leaf(), "owners are compared by value");
+        assert_eq!(fields(&[]), None);
+    }
+
+    #[test]
+    fn the_head_tells_which_object_it_is() {
+        let text = map(&[entry("us", "Apply", "")]).to_string();
+        let head = Head::read(&text).unwrap();
+        assert_eq!((head.key(), head.version()), (ObjectKey::namespaced("ns", "a"), "7"));
+        let object = Fresh::<ConfigMap>::read_behind(&head, &text).unwrap().object;
+        assert_eq!(object.data.unwrap()["managedFields"], "[1]", "data of that name is data");
+        assert_eq!(Head::read(r#"{"metadata":{"name":"n"}}"#).unwrap().key(), ObjectKey::cluster("n"));
+    }
+}

@@ -21,6 +21,7 @@ pub mod http;
 pub mod listener;
 pub mod merge;
 pub mod protobuf;
+pub mod quota;
 pub mod registry;
 pub mod schema;
 pub mod store;

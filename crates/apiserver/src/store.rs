@@ -108,6 +108,19 @@ pub struct Snapshot {
     pub objects: Vec<Arc<Object>>,
 }
 
+/// A new version of an object that is committed together with another write, or not at all.
+#[derive(Debug, Clone)]
+pub struct Other {
+    /// Its table.
+    pub table: TableName,
+    /// Its place.
+    pub key: Key,
+    /// The revision at which it was read.
+    pub read: u64,
+    /// What it becomes.
+    pub draft: Draft,
+}
+
 /// Why a write did not happen.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WriteError {
@@ -266,6 +279,49 @@ impl Store {
         let mut state = self.write();
         state.table(table).check(key, read)?;
         Ok(self.commit(&mut state, table, Change::Modified, key.clone(), draft))
+    }
+
+    /// Creates an object and changes others with it. [`WriteError::Moved`] is about one of the others.
+    pub fn create_with(
+        &self,
+        others: Vec<Other>,
+        table: &TableName,
+        key: Key,
+        draft: Draft,
+    ) -> Result<Arc<Object>, WriteError> {
+        let mut state = self.write();
+        if state.table(table).objects.contains_key(&key) {
+            return Err(WriteError::Exists);
+        }
+        self.commit_others(&mut state, others)?;
+        Ok(self.commit(&mut state, table, Change::Added, key, draft))
+    }
+
+    /// Replaces the version that was read at revision `read`, and changes others with it.
+    pub fn update_with(
+        &self,
+        others: Vec<Other>,
+        table: &TableName,
+        key: &Key,
+        read: u64,
+        draft: Draft,
+    ) -> Result<Arc<Object>, WriteError> {
+        let mut state = self.write();
+        state.table(table).check(key, read)?;
+        self.commit_others(&mut state, others)?;
+        Ok(self.commit(&mut state, table, Change::Modified, key.clone(), draft))
+    }
+
+    /// Changes all of them, or none if one of them has moved.
+    fn commit_others(&self, state: &mut State, others: Vec<Other>) -> Result<(), WriteError> {
+        for other in &others {
+            let moved = state.table(&other.table).check(&other.key, other.read);
+            moved.map_err(|_| WriteError::Moved(other.read))?;
+        }
+        for other in others {
+            self.commit(state, &other.table, Change::Modified, other.key, other.draft);
+        }
+        Ok(())
     }
 
     /// Removes the version that was read at revision `read`. `last` is the object as watchers will see it

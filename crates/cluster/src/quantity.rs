@@ -34,24 +34,6 @@ pub(crate) fn thousandths(quantity: &Quantity) -> Option<i128> {
     Some((number * factor).ceil() as i128)
 }
 
-/// An amount written as another one is: in the same binary or decimal units as far as they go without a rest.
-pub(crate) fn like(thousandths: i128, other: &Quantity) -> Quantity {
-    if thousandths % 1000 != 0 {
-        return Quantity(format!("{thousandths}m"));
-    }
-    let whole = thousandths / 1000;
-    let binary = other.0.ends_with('i');
-    let (base, units) = if binary { (1024, ["Ki", "Mi", "Gi", "Ti"]) } else { (1000, ["k", "M", "G", "T"]) };
-    let mut best = (whole, "");
-    for unit in units {
-        if best.0 == 0 || best.0 % base != 0 {
-            break;
-        }
-        best = (best.0 / base, unit);
-    }
-    Quantity(format!("{}{}", best.0, best.1))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -67,14 +49,5 @@ mod tests {
         assert_eq!(number("1k"), Some(1_000_000));
         assert_eq!(number("1n"), Some(1));
         assert_eq!(number("many"), None);
-    }
-
-    #[test]
-    fn amounts_are_written_as_their_limits_are() {
-        let like = |amount: i128, other: &str| super::like(amount, &Quantity(other.into())).0;
-        assert_eq!(like(250, "2"), "250m");
-        assert_eq!(like(2_000, "10"), "2");
-        assert_eq!(like(0, "10Gi"), "0");
-        assert_eq!(like(1000 * 3 * 1024 * 1024, "1Gi"), "3Mi");
     }
 }

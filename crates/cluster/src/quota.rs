@@ -1,11 +1,13 @@
 //! The ResourceQuota controller: how much of a namespace's quota is used.
 //!
-//! Enters: a quota and what is in its namespace. Leaves: `status.used`, which admission compares with `status.hard`.
+//! Enters: a quota and what is in its namespace. Leaves: `status.used`, which admission compares with `status.hard`
+//! and charges with every write. So that a recount never forgets a charge, everything is read live, the quota first,
+//! and the count is written only onto the version that was read.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use windlass::{
-    Action, Context, Controller, ObjectKey, Reader, Reconciler,
+    Action, Context, Controller, ObjectKey, Reader, ReconcileError, Reconciler,
     k8s_openapi::{
         api::core::v1::{
             ConfigMap, PersistentVolumeClaim, Pod, ReplicationController, ResourceQuota, ResourceQuotaSpec,
@@ -14,16 +16,54 @@ use windlass::{
         apimachinery::pkg::api::resource::Quantity,
     },
     kube::{
-        Api,
-        api::{DynamicObject, ListParams},
+        self, Api,
+        api::{DynamicObject, ListParams, PostParams},
         core::ApiResource,
     },
+    serde_json,
 };
-
-use crate::{pods, quantity};
+use windlass_apiserver::quota::{self, Amount, Usage};
 
 /// How often kinds are counted that are not watched.
 const RECOUNT: Duration = Duration::from_mins(5);
+
+/// How soon a count is repeated that a charge overtook.
+const AGAIN: Duration = Duration::from_millis(20);
+
+/// What is counted of the core group, besides what `count/…` names.
+const CORE: [(&str, &str); 7] = [
+    ("Pod", "pods"),
+    ("Service", "services"),
+    ("PersistentVolumeClaim", "persistentvolumeclaims"),
+    ("ConfigMap", "configmaps"),
+    ("Secret", "secrets"),
+    ("ReplicationController", "replicationcontrollers"),
+    ("ResourceQuota", "resourcequotas"),
+];
+
+/// Why a quota could not be counted.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    /// The quota could not be read or written.
+    #[error("failed to {0} a quota")]
+    Quota(&'static str, #[source] kube::Error),
+    /// The kinds of the cluster could not be listed.
+    #[error("failed to discover the kinds of the cluster")]
+    Discover(#[source] kube::Error),
+    /// The objects of a kind could not be listed.
+    #[error("failed to list {0}")]
+    List(String, #[source] kube::Error),
+}
+
+impl ReconcileError for Error {
+    fn category(&self) -> &'static str {
+        match self {
+            Self::Quota(..) => "QuotaFailed",
+            Self::Discover(_) => "DiscoveryFailed",
+            Self::List(..) => "ListFailed",
+        }
+    }
+}
 
 /// The controller, ready for an operator.
 pub(crate) fn controller() -> Controller<Quotas> {
@@ -37,7 +77,11 @@ pub(crate) fn controller() -> Controller<Quotas> {
         .watches::<ConfigMap, _>(|map, cache| quotas(map.metadata.namespace.as_deref(), cache))
         .watches::<Secret, _>(|secret, cache| quotas(secret.metadata.namespace.as_deref(), cache))
         .watches::<ReplicationController, _>(|one, cache| quotas(one.metadata.namespace.as_deref(), cache))
-        .permits([windlass::rbac::rule("*", ["*"], ["list"])])
+        .permits([
+            windlass::rbac::rule("*", ["*"], ["list"]),
+            windlass::rbac::rule("", ["resourcequotas"], ["get"]),
+            windlass::rbac::rule("", ["resourcequotas/status"], ["update"]),
+        ])
 }
 
 fn quotas(namespace: Option<&str>, cache: &Reader) -> Vec<ObjectKey> {
@@ -50,168 +94,86 @@ pub(crate) struct Quotas;
 
 impl Reconciler for Quotas {
     type Resource = ResourceQuota;
-    type Error = windlass::Error;
+    type Error = Error;
 
     async fn reconcile(
         &self,
         quota: Arc<ResourceQuota>,
         ctx: &Context<ResourceQuota>,
-    ) -> Result<Action, windlass::Error> {
-        let Some(spec) = &quota.spec else { return Ok(Action::await_change()) };
-        let hard = spec.hard.clone().unwrap_or_default();
-        let namespace = quota.metadata.namespace.as_deref();
-        let mut used = measured(spec, namespace, ctx)?;
-        let mut counted = false;
-        for name in hard.keys() {
-            if let Some(resource) = name.strip_prefix("count/")
-                && let Some(count) = count(resource, namespace.unwrap_or_default(), ctx).await
-            {
-                used.insert(name.clone(), count * 1000);
-                counted = true;
-            }
-        }
-        let amount = |name: &String, limit: &Quantity| {
-            let used = used.get(name).copied().unwrap_or(0);
-            (name.clone(), quantity::like(used, limit))
+    ) -> Result<Action, Error> {
+        let namespace = quota.metadata.namespace.as_deref().unwrap_or_default();
+        let name = quota.metadata.name.as_deref().unwrap_or_default();
+        let api: Api<ResourceQuota> = Api::namespaced(ctx.client().clone(), namespace);
+        let live = api.get_opt(name).await.map_err(|source| Error::Quota("read", source))?;
+        let Some(mut live) = live else { return Ok(Action::await_change()) };
+        let spec = live.spec.clone().unwrap_or_default();
+        let status = ResourceQuotaStatus {
+            used: Some(used(&spec, namespace, ctx).await?),
+            hard: Some(spec.hard.clone().unwrap_or_default()),
         };
-        let used = hard.iter().map(|(name, limit)| amount(name, limit)).collect();
-        let status = ResourceQuotaStatus { hard: Some(hard), used: Some(used) };
-        ctx.patch_status(&*quota, &status).await?;
-        Ok(if counted { Action::requeue(RECOUNT) } else { Action::await_change() })
-    }
-}
-
-/// What is used, in thousandths.
-type Used = BTreeMap<String, i128>;
-
-fn add(used: &mut Used, name: &str, amount: i128) {
-    *used.entry(name.to_owned()).or_default() += amount;
-}
-
-fn measured(
-    spec: &ResourceQuotaSpec,
-    namespace: Option<&str>,
-    ctx: &Context<ResourceQuota>,
-) -> windlass::Result<Used> {
-    let mut used = Used::new();
-    for pod in ctx.list::<Pod>(namespace)?.iter().filter(|pod| in_scope(spec, pod)) {
-        count_pod(&mut used, pod);
-    }
-    for service in ctx.list::<Service>(namespace)? {
-        add(&mut used, "services", 1000);
-        match service.spec.as_ref().and_then(|spec| spec.type_.as_deref()) {
-            Some("NodePort") => add(&mut used, "services.nodeports", 1000),
-            Some("LoadBalancer") => {
-                add(&mut used, "services.loadbalancers", 1000);
-                add(&mut used, "services.nodeports", 1000);
-            }
-            _ => {}
-        }
-    }
-    for claim in ctx.list::<PersistentVolumeClaim>(namespace)? {
-        let spec = claim.spec.clone().unwrap_or_default();
-        let storage = spec.resources.and_then(|r| r.requests?.get("storage").and_then(quantity::thousandths));
-        add(&mut used, "persistentvolumeclaims", 1000);
-        add(&mut used, "requests.storage", storage.unwrap_or(0));
-        if let Some(class) = spec.storage_class_name {
-            let of = |what: &str| format!("{class}.storageclass.storage.k8s.io/{what}");
-            add(&mut used, &of("persistentvolumeclaims"), 1000);
-            add(&mut used, &of("requests.storage"), storage.unwrap_or(0));
-        }
-    }
-    for (name, count) in [
-        ("configmaps", ctx.list::<ConfigMap>(namespace)?.len()),
-        ("secrets", ctx.list::<Secret>(namespace)?.len()),
-        ("replicationcontrollers", ctx.list::<ReplicationController>(namespace)?.len()),
-        ("resourcequotas", ctx.list::<ResourceQuota>(namespace)?.len()),
-    ] {
-        add(&mut used, name, count as i128 * 1000);
-    }
-    Ok(used)
-}
-
-/// Pods that have ended use nothing but their place in a count.
-fn count_pod(used: &mut Used, pod: &Pod) {
-    if pods::is_finished(pod) {
-        return;
-    }
-    add(used, "pods", 1000);
-    let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
-    for resources in containers.filter_map(|container| container.resources.as_ref()) {
-        for (kind, amounts) in [("requests", &resources.requests), ("limits", &resources.limits)] {
-            for (name, amount) in amounts.iter().flatten() {
-                let amount = quantity::thousandths(amount).unwrap_or(0);
-                add(used, &format!("{kind}.{name}"), amount);
-                if kind == "requests" {
-                    add(used, name, amount);
+        if live.status.as_ref() != Some(&status) {
+            live.status = Some(status);
+            match api.replace_status(name, &PostParams::default(), &live).await {
+                Ok(_) => {}
+                Err(kube::Error::Api(refusal)) if matches!(refusal.code, 404 | 409) => {
+                    return Ok(Action::requeue(AGAIN));
                 }
+                Err(source) => return Err(Error::Quota("write", source)),
+            }
+        }
+        let unwatched = spec.hard.iter().flatten().any(|(name, _)| name.starts_with("count/"));
+        Ok(if unwatched { Action::requeue(RECOUNT) } else { Action::await_change() })
+    }
+}
+
+/// What the objects of a namespace use of what the quota bounds.
+async fn used(
+    spec: &ResourceQuotaSpec,
+    namespace: &str,
+    ctx: &Context<ResourceQuota>,
+) -> Result<BTreeMap<String, Quantity>, Error> {
+    let hard = spec.hard.clone().unwrap_or_default();
+    let scopes = serde_json::to_value(spec).unwrap_or_default();
+    let mut total = Usage::new();
+    for kind in kinds(&hard, ctx).await? {
+        let (group, plural) = (kind.group.as_str(), kind.plural.as_str());
+        let bounded = |name: &str| hard.contains_key(name) && quota::tracks(group, plural, name);
+        let nothing = hard.keys().filter(|name| bounded(name)).map(|name| (name.clone(), Amount::ZERO));
+        quota::add(&mut total, nothing.collect());
+        let api: Api<DynamicObject> = Api::namespaced_with(ctx.client().clone(), namespace, &kind);
+        let found = api.list(&ListParams::default()).await;
+        for object in found.map_err(|source| Error::List(kind.plural.clone(), source))?.items {
+            let object = serde_json::to_value(&object).unwrap_or_default();
+            if quota::in_scope(&scopes, group, plural, &object) {
+                let usage = quota::usage(group, plural, &object, ctx.now());
+                quota::add(&mut total, usage.into_iter().filter(|(name, _)| bounded(name)).collect());
             }
         }
     }
+    Ok(total.into_iter().map(|(name, amount)| (name, Quantity(amount.to_string()))).collect())
 }
 
-/// Whether a quota counts a Pod: it must be in all of the quota's scopes.
-fn in_scope(spec: &ResourceQuotaSpec, pod: &Pod) -> bool {
-    let body = pod.spec.clone().unwrap_or_default();
-    let ends = body.active_deadline_seconds.is_some();
-    let best_effort = pod.status.as_ref().and_then(|s| s.qos_class.as_deref()) == Some("BestEffort");
-    let class = body.priority_class_name.unwrap_or_default();
-    let scope = |name: &str| match name {
-        "Terminating" => ends,
-        "NotTerminating" => !ends,
-        "BestEffort" => best_effort,
-        "NotBestEffort" => !best_effort,
-        _ => true,
-    };
-    let selected =
-        spec.scope_selector.iter().flat_map(|selector| selector.match_expressions.iter().flatten());
-    spec.scopes.iter().flatten().all(|name| scope(name))
-        && selected.into_iter().all(|wanted| match (wanted.scope_name.as_str(), wanted.operator.as_str()) {
-            ("PriorityClass", "In") => wanted.values.iter().flatten().any(|value| *value == class),
-            ("PriorityClass", "NotIn") => !wanted.values.iter().flatten().any(|value| *value == class),
-            ("PriorityClass", "Exists") => !class.is_empty(),
-            ("PriorityClass", "DoesNotExist") => class.is_empty(),
-            (name, _) => scope(name),
-        })
-}
-
-/// How many objects there are of a resource such as `deployments.apps`; `None` if it is not served.
-async fn count(resource: &str, namespace: &str, ctx: &Context<ResourceQuota>) -> Option<i128> {
-    let (plural, group) = resource.split_once('.').unwrap_or((resource, ""));
-    let known = crate::resources::discover(ctx.client()).await.ok()?;
-    let found = known.into_iter().find(|one| one.api.plural == plural && one.api.group == group)?;
-    let resource: ApiResource = found.api;
-    let api: Api<DynamicObject> = Api::namespaced_with(ctx.client().clone(), namespace, &resource);
-    Some(api.list_metadata(&ListParams::default()).await.ok()?.items.len() as i128)
-}
-
-#[cfg(test)]
-mod tests {
-    use windlass::serde_json::{from_value, json};
-
-    use super::*;
-
-    #[test]
-    fn running_pods_use_what_they_ask_for() {
-        let pod: Pod = from_value(json!({
-            "spec": {"containers": [{"name": "a", "resources": {
-                "requests": {"cpu": "250m"}, "limits": {"memory": "1Gi"}}}]},
-        }))
-        .unwrap();
-        let mut used = Used::new();
-        count_pod(&mut used, &pod);
-        assert_eq!((used["pods"], used["cpu"], used["requests.cpu"]), (1000, 250, 250));
-        assert_eq!(used["limits.memory"], 1024 * 1024 * 1024 * 1000);
-        let ended = Pod { status: from_value(json!({"phase": "Succeeded"})).unwrap(), ..pod };
-        let mut nothing = Used::new();
-        count_pod(&mut nothing, &ended);
-        assert!(nothing.is_empty());
+/// The kinds that use anything of what is bounded.
+async fn kinds(
+    hard: &BTreeMap<String, Quantity>,
+    ctx: &Context<ResourceQuota>,
+) -> Result<Vec<ApiResource>, Error> {
+    let core = CORE.iter().map(|(kind, plural)| ApiResource {
+        group: String::new(),
+        version: "v1".into(),
+        api_version: "v1".into(),
+        kind: (*kind).into(),
+        plural: (*plural).into(),
+    });
+    let tracked = |kind: &ApiResource| hard.keys().any(|name| quota::tracks(&kind.group, &kind.plural, name));
+    let mut kinds: Vec<ApiResource> = core.filter(tracked).collect();
+    let known = |name: &String| CORE.iter().any(|(_, plural)| *name == quota::count_name("", plural));
+    if hard.keys().any(|name| name.starts_with("count/") && !known(name)) {
+        let served = crate::resources::discover(ctx.client()).await.map_err(Error::Discover)?;
+        let others = served.into_iter().filter(|kind| kind.namespaced).map(|kind| kind.api);
+        let others =
+            others.filter(|kind| !(kind.group.is_empty() && CORE.iter().any(|(_, one)| *one == kind.plural)));
+        kinds.extend(others.filter(tracked));
     }
-
-    #[test]
-    fn scopes_choose_pods() {
-        let spec = |scope: &str| from_value::<ResourceQuotaSpec>(json!({"scopes": [scope]})).unwrap();
-        let plain = Pod::default();
-        assert!(in_scope(&spec("NotTerminating"), &plain) && !in_scope(&spec("Terminating"), &plain));
-    }
+    Ok(kinds)
 }

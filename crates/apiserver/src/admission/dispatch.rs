@@ -8,7 +8,6 @@ use super::{
     Attributes,
     patch::{self, Problem},
     plan::Hook,
-    plugins,
     review::{self, Unusable, Verdict},
     rules::Match,
 };
@@ -61,7 +60,7 @@ impl Registry {
         let bound = request.target.subresource == "binding" && request.operation == super::Operation::Update;
         let hooks = !(plan.mutating.is_empty() && plan.validating.is_empty());
         let policies = !self.policies().in_force(self.store()).is_empty();
-        let nobody = !hooks && !policies && !plugins::concern(request);
+        let nobody = !hooks && !policies && !self.plugins_concern(request);
         !(exempt || bound || nobody)
     }
 

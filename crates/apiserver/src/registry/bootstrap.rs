@@ -76,14 +76,24 @@ impl Registry {
             let role = serde_json::from_str(role).map_err(Error::internal)?;
             self.ensure(RBAC, "clusterroles", "", role)?;
         }
-        for (name, value) in
-            [("system-cluster-critical", 2_000_000_000), ("system-node-critical", 2_000_001_000)]
-        {
+        for (name, value, description) in [
+            (
+                "system-cluster-critical",
+                2_000_000_000,
+                "Used for system critical pods that must run in the cluster, but can be moved to another node if \
+                 necessary.",
+            ),
+            (
+                "system-node-critical",
+                2_000_001_000,
+                "Used for system critical pods that must not be moved from their current node.",
+            ),
+        ] {
             self.ensure(
                 "scheduling.k8s.io",
                 "priorityclasses",
                 "",
-                json!({"metadata": {"name": name}, "value": value}),
+                json!({"metadata": {"name": name}, "value": value, "description": description}),
             )?;
         }
         self.ensure(

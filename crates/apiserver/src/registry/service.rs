@@ -86,10 +86,13 @@ fn assign_node_ports(taken: &mut Addresses, resource: &Resource, service: &mut V
             return Err(Error::invalid(resource.named_kind(), text(service, "/metadata/name"), vec![cause]));
         }
     }
+    let balanced = text(service, "/spec/type") == "LoadBalancer";
+    let unwanted = balanced && service.pointer("/spec/allocateLoadBalancerNodePorts") == Some(&json!(false));
     let Some(list) = service.pointer_mut("/spec/ports").and_then(Value::as_array_mut) else { return Ok(()) };
     for port in list {
         let number = match node_port(port) {
             Some(number) => number,
+            None if unwanted => continue,
             None => (FIRST_PORT..=LAST_PORT)
                 .find(|number| !taken.ports.contains(number))
                 .ok_or_else(|| Error::internal("failed to allocate a nodePort: range is full"))?,

@@ -10,12 +10,14 @@ mod pod;
 mod policy;
 mod service;
 mod storage;
+mod warnings;
 mod workload;
 
 use std::{collections::BTreeMap, sync::LazyLock};
 
 use serde_json::{Value, json};
 
+pub(super) use self::warnings::warnings;
 use super::{
     crd,
     metadata::{self, NameRule, has_finalizers, meta},
@@ -121,6 +123,9 @@ pub(super) fn prepare_update(
                 copy_top(old, new, "status");
             }
             service::keep_addresses(resource, new, old);
+            if is(resource, "", "pods") {
+                pod::update::keep_priority(new, old);
+            }
             apply_defaults(resource, new, environment);
             if resource.custom().is_none() {
                 workload::complete_changed(resource, new, old);
@@ -363,6 +368,10 @@ pub(super) fn allow_delete(resource: &Resource, name: &str) -> Result<()> {
     let needed = ["default", "kube-public", "kube-system"].contains(&name);
     if needed && is(resource, "", "namespaces") {
         return Err(Error::forbidden(resource.named(), name, "this namespace may not be deleted"));
+    }
+    if is(resource, "scheduling.k8s.io", "priorityclasses") && cluster::SYSTEM_CLASSES.contains(&name) {
+        let why = "this is a system priority class and cannot be deleted";
+        return Err(Error::forbidden(resource.named(), name, why));
     }
     Ok(())
 }

@@ -1,8 +1,9 @@
 //! Create and update: one pipeline for every kind and every way of writing.
 
+mod commit;
 mod rules;
 
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
 
 use serde_json::{Map, Value, json};
 
@@ -17,7 +18,7 @@ use crate::{
     auth::Identity,
     error::{Cause, Error, Named, Result},
     merge::{self, UpdateOptions},
-    store::{Draft, Key, Object, TableName, WriteError},
+    store::{Key, TableName, WriteError},
 };
 
 use self::rules::{check_revision, check_update};
@@ -126,7 +127,7 @@ impl Registry {
         self.check_namespace(target.resource, target.namespace, "")?;
         let made = self.make(target, object, Ownership::Track, options)?;
         let stored = target.resource.to_storage(made.clone());
-        let committed = self.commit_made(target, &made, &stored, options.dry_run)?;
+        let committed = self.commit_made(target, &made, &stored, options.dry_run, &|| Ok(Vec::new()))?;
         Ok(committed.map_or(Presented::Converted(made), |object| target.resource.present(&object)))
     }
 
@@ -207,7 +208,8 @@ impl Registry {
                 return Err(error);
             }
         };
-        match self.commit_made(target, &made, &stored, options.dry_run)? {
+        let charge = || self.charge(request, &made, None);
+        match self.commit_made(target, &made, &stored, options.dry_run, &charge)? {
             Some(object) => self.present(target.resource, &object).await,
             None => Ok(Presented::Converted(made)),
         }
@@ -241,56 +243,13 @@ impl Registry {
             return Err(Error::invalid(resource.named_kind(), &name, causes));
         }
         bounds::check_depth(&object)?;
+        for warning in strategy::warnings(resource, &object, None) {
+            options.warnings.add(&warning);
+        }
         if strategy::is_service(resource) {
             self.assign_addresses(resource, &mut object)?;
         }
         Ok(object)
-    }
-
-    /// Commits an object that was made; nothing comes back from a dry run.
-    fn commit_made(
-        &self,
-        target: Target<'_>,
-        object: &Value,
-        stored: &Value,
-        dry_run: bool,
-    ) -> Result<Option<Arc<Object>>> {
-        let resource = target.resource;
-        let name = text(object, "/metadata/name").to_owned();
-        let key = Key::new(target.namespace, &name);
-        let committed = if dry_run {
-            match self.store().get(&resource.table, &key) {
-                Some(_) => Err(Error::already_exists(resource.named(), &name)),
-                None => Ok(None),
-            }
-        } else {
-            self.commit_new(resource, key, stored).map(Some)
-        };
-        if committed.is_err() || dry_run {
-            self.unmake(target, object);
-        }
-        committed
-    }
-
-    fn commit_new(&self, resource: &Resource, key: Key, stored: &Value) -> Result<Arc<Object>> {
-        let draft = Draft::encode(stored, resource.fields_of(stored));
-        let name = Arc::clone(&key.name);
-        let committed = self
-            .store()
-            .create(&resource.table, key, draft)
-            .map_err(|_| self.taken(resource, stored, &name))?;
-        self.after_write(resource, &committed);
-        Ok(committed)
-    }
-
-    /// The name is taken, perhaps by an object on its way out.
-    fn taken(&self, resource: &Resource, object: &Value, name: &str) -> Error {
-        let mut error = Error::already_exists(resource.named(), name);
-        let there = self.get(resource, text(object, "/metadata/namespace"), name);
-        if there.is_ok_and(|there| is_deleting(&decode::stored(&there))) {
-            error.message = format!("object is being deleted: {}", error.message);
-        }
-        error
     }
 
     /// Replaces an object by a decoded body.
@@ -362,11 +321,17 @@ impl Registry {
             let same = new == old;
             if !same {
                 check_update(target, &new, &old)?;
+                if target.subresource.is_empty() {
+                    for warning in strategy::warnings(resource, &new, Some(&old)) {
+                        options.warnings.add(&warning);
+                    }
+                }
             }
             self.validate_by_admission(&request, Some(&new), Some(&old)).await?;
             if same {
                 return self.present(resource, &current).await;
             }
+            let others = self.charge(&request, &new, Some(&old))?;
             if strategy::is_service(resource) {
                 self.assign_addresses(resource, &mut new)?;
             }
@@ -375,7 +340,7 @@ impl Registry {
             }
             let stored = self.store_form(resource, new).await?;
             let gone = is_deleting(&stored) && strategy::may_vanish(resource, &stored);
-            match self.commit_change(resource, &current, &stored) {
+            match self.commit_charged(resource, &current, &stored, others) {
                 Ok(object) if gone => {
                     // The last version of an object whose last finalizer went was never stored: it keeps its revision.
                     let mut shown = self.present(resource, &object).await?.into_value();
@@ -404,27 +369,14 @@ impl Registry {
         Ok(object)
     }
 
-    /// Commits a new version in its stored form, or the removal that the last finalizer was holding back.
-    pub(super) fn commit_change(
-        &self,
-        resource: &Resource,
-        current: &Arc<Object>,
-        stored: &Value,
-    ) -> Result<Arc<Object>, WriteError> {
-        let draft = Draft::encode(stored, resource.fields_of(stored));
-        let store = self.store();
-        if is_deleting(stored) && strategy::may_vanish(resource, stored) {
-            let last = store.delete(&resource.table, &current.key, current.revision, draft)?;
-            self.after_removal(resource, &last);
-            return Ok(last);
-        }
-        let committed = store.update(&resource.table, &current.key, current.revision, draft)?;
-        self.after_write(resource, &committed);
-        Ok(committed)
-    }
-
     /// Records who owns the fields of `new`.
-    fn track(&self, target: Target<'_>, old: Option<&Value>, new: &mut Value, options: &WriteOptions) {
+    pub(crate) fn track(
+        &self,
+        target: Target<'_>,
+        old: Option<&Value>,
+        new: &mut Value,
+        options: &WriteOptions,
+    ) {
         let resource = target.resource;
         let (api_version, time) = (resource.api_version(), self.environment().now_text());
         let reset = reset_fields(resource, target.subresource);
@@ -469,29 +421,5 @@ impl Registry {
             return Err(error);
         }
         Ok(())
-    }
-
-    /// What follows from a committed object.
-    pub(super) fn after_write(&self, resource: &Resource, _object: &Object) {
-        if super::crd::is_definitions(resource) {
-            self.settle_definitions();
-        }
-        if super::aggregation::is_cluster_roles(resource) {
-            self.aggregate_roles();
-        }
-    }
-
-    /// What follows from a removed object.
-    pub(super) fn after_removal(&self, resource: &Resource, last: &Object) {
-        if strategy::is_service(resource) {
-            self.release_addresses(&decode::stored(last));
-        }
-        if super::aggregation::is_cluster_roles(resource) {
-            self.aggregate_roles();
-        }
-        if super::crd::is_definitions(resource) || resource.custom().is_some_and(|served| served.terminating)
-        {
-            self.settle_definitions();
-        }
     }
 }

@@ -1,9 +1,12 @@
 //! Kubernetes quantities in their canonical form.
 //!
 //! `0.5` is stored as `500m`, `1024Ki` as `1Mi`: the real server parses a quantity when it reads
-//! an object and prints it anew when it writes it.
+//! an object and prints it anew when it writes it. An [`Amount`] is a quantity to reckon with.
 
-use std::fmt::Write;
+use std::{
+    fmt::{self, Write},
+    ops::{Add, Sub},
+};
 
 /// Quantities are exact to this many decimal places; finer ones are rounded up.
 const DECIMALS: u32 = 9;
@@ -13,26 +16,122 @@ const DECIMAL_SUFFIXES: [(&str, i32); 10] =
     [("n", -9), ("u", -6), ("m", -3), ("", 0), ("k", 3), ("M", 6), ("G", 9), ("T", 12), ("P", 15), ("E", 18)];
 const BINARY_SUFFIXES: [&str; 6] = ["Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
 
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Format {
     Decimal,
     Exponent,
     Binary,
 }
 
+/// A quantity to reckon with. It remembers how it was written, and a sum is written as its first part was.
+#[derive(Debug, Clone, Copy)]
+pub struct Amount {
+    value: i128,
+    format: Format,
+}
+
+impl Amount {
+    /// Nothing.
+    pub const ZERO: Self = Self { value: 0, format: Format::Decimal };
+    /// One.
+    pub const ONE: Self = Self { value: SCALE, format: Format::Decimal };
+
+    /// So many.
+    pub fn count(number: usize) -> Self {
+        Self { value: number as i128 * SCALE, format: Format::Decimal }
+    }
+
+    /// Reads a quantity; `None` if the text is none.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (number, suffix) = split(text)?;
+        let (format, base, exponent) = suffix_of(suffix)?;
+        Some(Self { value: amount_of(number, base, exponent)?, format })
+    }
+
+    /// Reads a quantity of an object, which may be a number.
+    pub fn of(value: &serde_json::Value) -> Option<Self> {
+        match value.as_str() {
+            Some(text) => Self::parse(text),
+            None => Self::parse(&value.to_string()),
+        }
+    }
+
+    /// Whether it is nothing.
+    pub fn is_zero(self) -> bool {
+        self.value == 0
+    }
+
+    /// Whether it is less than nothing.
+    pub fn is_negative(self) -> bool {
+        self.value < 0
+    }
+
+    /// The next whole number.
+    #[must_use]
+    pub fn rounded_up(self) -> Self {
+        let up = i128::from(self.value > 0 && self.value % SCALE != 0);
+        Self { value: (self.value / SCALE + up) * SCALE, format: self.format }
+    }
+
+    /// How many times `other` it is.
+    #[expect(clippy::cast_precision_loss, reason = "a ratio is shown with six digits")]
+    pub fn ratio(self, other: Self) -> f64 {
+        self.value as f64 / other.value as f64
+    }
+}
+
+impl PartialEq for Amount {
+    fn eq(&self, other: &Self) -> bool {
+        self.value == other.value
+    }
+}
+
+impl Eq for Amount {}
+
+impl PartialOrd for Amount {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Amount {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.value.cmp(&other.value)
+    }
+}
+
+impl Add for Amount {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        let format = if self.is_zero() { other.format } else { self.format };
+        Self { value: self.value.saturating_add(other.value), format }
+    }
+}
+
+impl Sub for Amount {
+    type Output = Self;
+
+    fn sub(self, other: Self) -> Self {
+        let format = if self.is_zero() { other.format } else { self.format };
+        Self { value: self.value.saturating_sub(other.value), format }
+    }
+}
+
+impl fmt::Display for Amount {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&print(self.value, self.format))
+    }
+}
+
 /// The canonical text of a quantity, or `None` when `text` is none (or is too large to handle).
 pub(crate) fn canonical(text: &str) -> Option<String> {
-    let (number, suffix) = split(text)?;
-    let (format, base, exponent) = suffix_of(suffix)?;
-    let amount = amount_of(number, base, exponent)?;
-    Some(print(amount, format))
+    Amount::parse(text).map(|amount| amount.to_string())
 }
 
 /// The amount in billionths, or `None` when `text` is no quantity.
 pub(crate) fn parse(text: &str) -> Option<i128> {
-    let (number, suffix) = split(text)?;
-    let (_, base, exponent) = suffix_of(suffix)?;
-    amount_of(number, base, exponent)
+    Amount::parse(text).map(|amount| amount.value)
 }
 
 fn split(text: &str) -> Option<(&str, &str)> {
@@ -144,6 +243,16 @@ mod tests {
         for (text, expected) in cases {
             assert_eq!(canonical(text).as_deref(), Some(expected), "{text}");
         }
+    }
+
+    #[test]
+    fn a_sum_is_written_as_its_first_part() {
+        let sum = |a: &str, b: &str| (Amount::parse(a).unwrap() + Amount::parse(b).unwrap()).to_string();
+        assert_eq!(sum("0", "512Mi"), "512Mi");
+        assert_eq!(sum("512Mi", "16Mi"), "528Mi");
+        assert_eq!(sum("300m", "0.7"), "1");
+        assert_eq!((Amount::ONE - Amount::parse("3").unwrap()).to_string(), "-2");
+        assert_eq!(Amount::parse("1.5").unwrap().rounded_up().to_string(), "2");
     }
 
     #[test]

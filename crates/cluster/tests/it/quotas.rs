@@ -44,3 +44,49 @@ async fn a_quota_shows_what_is_used() {
     wait(api::<ResourceQuota>(&client), "team", "given back", used("1", "250m")).await;
     assert_eq!(list::<windlass::k8s_openapi::api::core::v1::Pod>(&client, "app=old").await.len(), 1);
 }
+
+#[tokio::test]
+async fn a_quota_is_never_exceeded_by_writers_in_a_hurry() {
+    let cluster = Cluster::start().await.unwrap();
+    let client = cluster.client();
+    let quota: ResourceQuota = decode(json!({
+        "apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "team"},
+        "spec": {"hard": {"pods": "5", "count/leases.coordination.k8s.io": "3"}},
+    }));
+    create(&client, &quota).await;
+    wait(api::<ResourceQuota>(&client), "team", "counted", |quota| {
+        quota.and_then(|quota| quota.status.as_ref()?.used.as_ref()?.get("pods").cloned()).is_some()
+    })
+    .await;
+    let writers = (0..8).map(|writer| {
+        let client = client.clone();
+        async move {
+            let mut made = 0;
+            for index in 0..3 {
+                let pod: windlass::k8s_openapi::api::core::v1::Pod = decode(json!({
+                    "apiVersion": "v1", "kind": "Pod", "metadata": {"name": format!("p-{writer}-{index}")},
+                    "spec": {"containers": [{"name": "c", "image": "nginx"}]},
+                }));
+                match api::<windlass::k8s_openapi::api::core::v1::Pod>(&client)
+                    .create(&windlass::kube::api::PostParams::default(), &pod)
+                    .await
+                {
+                    Ok(_) => made += 1,
+                    Err(windlass::kube::Error::Api(refusal)) => {
+                        assert!(refusal.message.contains("exceeded quota: team"), "{}", refusal.message);
+                    }
+                    Err(error) => panic!("{error}"),
+                }
+            }
+            made
+        }
+    });
+    let made: usize = futures::future::join_all(writers).await.into_iter().sum();
+    assert_eq!(made, 5);
+    wait(api::<ResourceQuota>(&client), "team", "full", |quota| {
+        let used = quota.and_then(|quota| quota.status.as_ref()?.used.clone()).unwrap_or_default();
+        used.get("pods").is_some_and(|pods| pods.0 == "5")
+            && used.get("count/leases.coordination.k8s.io").is_some_and(|leases| leases.0 == "0")
+    })
+    .await;
+}

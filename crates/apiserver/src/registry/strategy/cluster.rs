@@ -27,6 +27,9 @@ const QUOTA: [&str; 14] = [
     "limits.cpu",
 ];
 
+/// The priority classes that every cluster has.
+pub(super) const SYSTEM_CLASSES: [&str; 2] = ["system-node-critical", "system-cluster-critical"];
+
 /// Defaults of an object of this room.
 pub(super) fn defaults(resource: &Resource, object: &mut Value) {
     match &*resource.plural {
@@ -210,13 +213,21 @@ fn limits(causes: &mut Causes, spec: &Value) {
 
 fn priority(causes: &mut Causes, new: &Value, old: Option<&Value>) {
     let value = new["value"].as_i64().unwrap_or(0);
-    let system = text(new, "/metadata/name").starts_with("system-");
+    let name = text(new, "/metadata/name");
+    let system = SYSTEM_CLASSES.contains(&name);
     if let Some(old) = old {
         if new["value"] != old["value"] {
             causes.push(Cause::forbidden("value", "may not be changed in an update."));
         }
         check::immutable(causes, new, old, "", "preemptionPolicy");
         return;
+    }
+    if name.starts_with("system-") && !system {
+        let why = format!(
+            "priority class names with 'system-' prefix are reserved for system use only. error: {name} is not a \
+             known system priority class"
+        );
+        causes.push(Cause::forbidden("metadata.name", &why));
     }
     if value > 1_000_000_000 && !system {
         let why = "maximum allowed value of a user defined priority is 1000000000";

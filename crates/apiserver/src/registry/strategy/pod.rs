@@ -14,12 +14,13 @@ pub(super) fn default_pod(pod: &mut Value, _environment: &Environment) {
     default(pod, "spec", || json!({}));
     let spec = &mut pod["spec"];
     default_spec(spec);
+    for list in ["containers", "initContainers"] {
+        each(spec, list).for_each(|container| default_requests(&mut container["resources"]));
+    }
     default(spec, "enableServiceLinks", || json!(true));
     default(spec, "serviceAccountName", || json!("default"));
     let account = spec["serviceAccountName"].clone();
     default(spec, "serviceAccount", || account);
-    default(spec, "priority", || json!(0));
-    default(spec, "preemptionPolicy", || json!("PreemptLowerPriority"));
     tolerate_lost_nodes(spec);
     if text(pod, "/status/phase").is_empty() {
         let class = quality_of_service(&pod["spec"]);
@@ -92,7 +93,6 @@ fn default_container(container: &mut Value) {
             default(reference, "apiVersion", || json!("v1"));
         }
     }
-    default_requests(&mut container["resources"]);
     for name in ["livenessProbe", "readinessProbe", "startupProbe"] {
         if let Some(probe) = container.get_mut(name) {
             default_probe(probe);

@@ -15,6 +15,17 @@ const UPDATABLE: &str = "`spec.containers[*].image`,`spec.initContainers[*].imag
     `spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be \
     set to 1 if it was previously negative)";
 
+/// A Pod keeps the number that its priority class stood for when it was created.
+pub(in crate::registry::strategy) fn keep_priority(new: &mut Value, old: &Value) {
+    let Some(spec) = new.get_mut("spec").and_then(Value::as_object_mut) else { return };
+    for field in ["priority", "preemptionPolicy"] {
+        let unset = spec.get(field).is_none_or(Value::is_null);
+        if let (true, Some(kept)) = (unset, old["spec"].get(field)) {
+            spec.insert(field.into(), kept.clone());
+        }
+    }
+}
+
 /// A running Pod can change its images, its deadline and its tolerations, and not much else.
 pub(in crate::registry::strategy) fn update(causes: &mut Causes, new: &Value, old: &Value) {
     for field in ["containers", "initContainers"] {

@@ -1,0 +1,192 @@
+//! What a client is told about an object that is valid and yet hardly what was meant.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::{
+    Resource,
+    check::{at, list},
+    text,
+};
+use crate::{registry::metadata, schema::quantity::Amount};
+
+/// Where the kinds that make Pods keep their template.
+fn template(resource: &Resource) -> Option<&'static [&'static str]> {
+    match (&*resource.group, &*resource.plural) {
+        ("", "podtemplates") => Some(&["template"]),
+        ("", "replicationcontrollers")
+        | ("apps", "deployments" | "replicasets" | "statefulsets" | "daemonsets") => {
+            Some(&["spec", "template"])
+        }
+        ("batch", "jobs") => Some(&["spec", "template"]),
+        ("batch", "cronjobs") => Some(&["spec", "jobTemplate", "spec", "template"]),
+        _ => None,
+    }
+}
+
+/// The warnings about an object, new or changed. A template is only worth a word when it may have changed.
+pub(in crate::registry) fn warnings(resource: &Resource, object: &Value, old: Option<&Value>) -> Vec<String> {
+    let unchanged = |old: &Value| metadata::meta(old, "generation") == metadata::meta(object, "generation");
+    if resource.custom().is_some() || (template(resource).is_some() && old.is_some_and(unchanged)) {
+        return Vec::new();
+    }
+    match (&*resource.group, &*resource.plural) {
+        ("", "pods") => of_pod(object, ""),
+        ("", "persistentvolumeclaims") => of_claim(object),
+        ("networking.k8s.io", "ingresses") => of_ingress(object),
+        _ => template(resource).map_or_else(Vec::new, |place| {
+            let found = place.iter().try_fold(object, |inner, field| inner.get(field));
+            found.map_or_else(Vec::new, |pod| of_pod(pod, &place.join(".")))
+        }),
+    }
+}
+
+fn of_claim(claim: &Value) -> Vec<String> {
+    let mut warnings = Vec::new();
+    let annotations = &claim["metadata"]["annotations"];
+    if annotations.get("volume.beta.kubernetes.io/storage-class").is_some() {
+        let why = "deprecated since v1.8; use \"storageClassName\" attribute instead";
+        warnings.push(format!("metadata.annotations[volume.beta.kubernetes.io/storage-class]: {why}"));
+    }
+    fractional(&mut warnings, &claim["spec"]["resources"], "spec.resources", &["storage"]);
+    warnings
+}
+
+fn of_ingress(ingress: &Value) -> Vec<String> {
+    let class = "kubernetes.io/ingress.class";
+    let old = ingress["metadata"]["annotations"].get(class).is_some();
+    let told = || format!("annotation \"{class}\" is deprecated, please use 'spec.ingressClassName' instead");
+    old.then(told).into_iter().collect()
+}
+
+fn join(path: &str, field: &str) -> String {
+    if path.is_empty() { field.to_owned() } else { at(path, field) }
+}
+
+fn of_pod(pod: &Value, path: &str) -> Vec<String> {
+    let mut warnings = Vec::new();
+    let (spec, place) = (&pod["spec"], join(path, "spec"));
+    for (index, spread) in list(spec, "topologySpreadConstraints").iter().enumerate() {
+        if spread.get("labelSelector").is_none() {
+            let why = "a null labelSelector results in matching no pod";
+            warnings.push(format!("{place}.topologySpreadConstraints[{index}].labelSelector: {why}"));
+        }
+    }
+    for (key, field, gone) in [
+        ("scheduler.alpha.kubernetes.io/critical-pod", "priorityClassName", "v1.16+"),
+        ("security.alpha.kubernetes.io/sysctls", "sysctls", "v1.11+"),
+        ("security.alpha.kubernetes.io/unsafe-sysctls", "sysctls", "v1.11+"),
+    ] {
+        if pod["metadata"]["annotations"].get(key).is_some() {
+            let why = format!("non-functional in {gone}; use the \"{field}\" field instead");
+            warnings.push(format!("{}[{key}]: {why}", join(path, "metadata.annotations")));
+        }
+    }
+    for (field, key) in [("hostAliases", "ip"), ("imagePullSecrets", "name")] {
+        let entries = list(spec, field);
+        for (index, entry) in entries.iter().enumerate() {
+            let own = text(entry, &format!("/{key}"));
+            if entries[..index].iter().any(|other| text(other, &format!("/{key}")) == own) {
+                warnings.push(format!("{place}.{field}[{index}].{key}: duplicate {key} \"{own}\""));
+            }
+        }
+    }
+    let containers = containers(spec, &place);
+    for (container, place) in &containers {
+        let resources = join(place, "resources");
+        fractional(&mut warnings, &container["resources"], &resources, &["memory", "ephemeral-storage"]);
+        hidden_variables(&mut warnings, container, place);
+    }
+    ports(&mut warnings, &containers);
+    port_names(&mut warnings, &containers);
+    if spec["terminationGracePeriodSeconds"].as_i64().is_some_and(|seconds| seconds < 0) {
+        let why = "must be >= 0; negative values are invalid and will be treated as 1";
+        warnings.push(format!("{place}.terminationGracePeriodSeconds: {why}"));
+    }
+    warnings
+}
+
+/// All containers with their paths, in the order in which the real server visits them.
+fn containers<'a>(spec: &'a Value, place: &str) -> Vec<(&'a Value, String)> {
+    let lists = ["initContainers", "containers", "ephemeralContainers"].into_iter();
+    lists
+        .flat_map(|field| {
+            let entries = list(spec, field).iter().enumerate();
+            entries.map(move |(index, container)| (container, format!("{place}.{field}[{index}]")))
+        })
+        .collect()
+}
+
+fn fractional(warnings: &mut Vec<String>, resources: &Value, place: &str, names: &[&str]) {
+    for name in names {
+        for kind in ["limits", "requests"] {
+            let amount = resources[kind].get(*name).and_then(Amount::of);
+            if let Some(amount) = amount.filter(|amount| amount.rounded_up() != *amount) {
+                let why = format!("fractional byte value \"{amount}\" is invalid, must be an integer");
+                warnings.push(format!("{place}.{kind}[{name}]: {why}"));
+            }
+        }
+    }
+}
+
+/// A variable that is said twice, where the second does not build on the first.
+fn hidden_variables(warnings: &mut Vec<String>, container: &Value, place: &str) {
+    let variables = list(container, "env");
+    for (index, variable) in variables.iter().enumerate() {
+        let name = text(variable, "/name");
+        let value = text(variable, "/value");
+        let reference = format!("$({name})");
+        let builds = variable.get("valueFrom").is_none() && value != reference && value.contains(&reference);
+        if !builds && variables[..index].iter().any(|other| text(other, "/name") == name) {
+            let why =
+                format!("hides previous definition of \"{name}\", which may be dropped when using apply");
+            warnings.push(format!("{place}.env[{index}]: {why}"));
+        }
+    }
+}
+
+/// Ports that several containers have.
+fn ports(warnings: &mut Vec<String>, containers: &[(&Value, String)]) {
+    let mut known: BTreeMap<(i64, &str), Vec<(String, &Value)>> = BTreeMap::new();
+    for (container, place) in containers {
+        for (index, port) in list(container, "ports").iter().enumerate() {
+            let place = format!("{place}.ports[{index}]");
+            let key = (port["containerPort"].as_i64().unwrap_or(0), text(port, "/protocol"));
+            let others = known.entry(key).or_default();
+            let host = |port: &Value| port["hostPort"].as_i64().unwrap_or(0);
+            let address = |port: &'_ Value| text(port, "/hostIP").to_owned();
+            for (other, first) in others.iter() {
+                let same = host(port) == host(first);
+                if same && address(port) == address(first) {
+                    warnings.push(format!("{place}: duplicate port definition with {other}"));
+                } else if host(port) == 0 || host(first) == 0 {
+                    warnings.push(format!("{place}: overlapping port definition with {other}"));
+                } else if same && address(port).is_empty() != address(first).is_empty() {
+                    warnings.push(format!("{place}: dangerously ambiguous port definition with {other}"));
+                }
+            }
+            others.push((place, port));
+        }
+    }
+}
+
+/// Names of ports that mean the first of several.
+fn port_names(warnings: &mut Vec<String>, containers: &[(&Value, String)]) {
+    let mut known: BTreeMap<&str, String> = BTreeMap::new();
+    for (container, place) in containers {
+        for (index, port) in list(container, "ports").iter().enumerate() {
+            let (name, place) = (text(port, "/name"), format!("{place}.ports[{index}]"));
+            if name.is_empty() {
+                continue;
+            }
+            match known.get(name) {
+                Some(first) => warnings.push(format!(
+                    "{place}: duplicate port name \"{name}\" with {first}, services and probes that select ports by \
+                     name will use {first}"
+                )),
+                None => drop(known.insert(name, place)),
+            }
+        }
+    }
+}

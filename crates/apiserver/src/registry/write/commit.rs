@@ -1,0 +1,130 @@
+//! The commit: a made object enters the store, together with what it is charged to, and what follows from it.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::Target;
+use crate::{
+    error::{Error, Result},
+    registry::{
+        Registry, Resource, aggregation, crd, decode, metadata::is_deleting, resource::text, strategy,
+    },
+    store::{Draft, Key, Object, Other, WriteError},
+};
+
+impl Registry {
+    /// Commits an object that was made; nothing comes back from a dry run.
+    pub(super) fn commit_made(
+        &self,
+        target: Target<'_>,
+        object: &Value,
+        stored: &Value,
+        dry_run: bool,
+        charge: &(dyn Fn() -> Result<Vec<Other>> + Sync),
+    ) -> Result<Option<Arc<Object>>> {
+        let resource = target.resource;
+        let name = text(object, "/metadata/name").to_owned();
+        let key = Key::new(target.namespace, &name);
+        let committed = if dry_run {
+            charge().and_then(|_| match self.store().get(&resource.table, &key) {
+                Some(_) => Err(Error::already_exists(resource.named(), &name)),
+                None => Ok(None),
+            })
+        } else {
+            self.commit_new(resource, &key, stored, charge).map(Some)
+        };
+        if committed.is_err() || dry_run {
+            self.unmake(target, object);
+        }
+        committed
+    }
+
+    /// Commits a new object together with what it is charged to; charges again when that has moved.
+    fn commit_new(
+        &self,
+        resource: &Resource,
+        key: &Key,
+        stored: &Value,
+        charge: &(dyn Fn() -> Result<Vec<Other>> + Sync),
+    ) -> Result<Arc<Object>> {
+        let draft = Draft::encode(stored, resource.fields_of(stored));
+        let committed = loop {
+            let others = charge()?;
+            if others.is_empty() {
+                break self.store().create(&resource.table, key.clone(), draft);
+            }
+            match self.store().create_with(others, &resource.table, key.clone(), draft.clone()) {
+                // Somebody else was charged first: nobody waits for nothing.
+                Err(WriteError::Moved(_)) => {}
+                outcome => break outcome,
+            }
+        };
+        let committed = committed.map_err(|_| self.taken(resource, stored, &key.name))?;
+        self.after_write(resource, &committed);
+        Ok(committed)
+    }
+
+    /// The name is taken, perhaps by an object on its way out.
+    fn taken(&self, resource: &Resource, object: &Value, name: &str) -> Error {
+        let mut error = Error::already_exists(resource.named(), name);
+        let there = self.get(resource, text(object, "/metadata/namespace"), name);
+        if there.is_ok_and(|there| is_deleting(&decode::stored(&there))) {
+            error.message = format!("object is being deleted: {}", error.message);
+        }
+        error
+    }
+
+    /// Commits a new version in its stored form, or the removal that the last finalizer was holding back.
+    pub(in crate::registry) fn commit_change(
+        &self,
+        resource: &Resource,
+        current: &Arc<Object>,
+        stored: &Value,
+    ) -> Result<Arc<Object>, WriteError> {
+        self.commit_charged(resource, current, stored, Vec::new())
+    }
+
+    /// The same, together with what the change is charged to.
+    pub(super) fn commit_charged(
+        &self,
+        resource: &Resource,
+        current: &Arc<Object>,
+        stored: &Value,
+        others: Vec<Other>,
+    ) -> Result<Arc<Object>, WriteError> {
+        let draft = Draft::encode(stored, resource.fields_of(stored));
+        let store = self.store();
+        if is_deleting(stored) && strategy::may_vanish(resource, stored) {
+            let last = store.delete(&resource.table, &current.key, current.revision, draft)?;
+            self.after_removal(resource, &last);
+            return Ok(last);
+        }
+        let committed = store.update_with(others, &resource.table, &current.key, current.revision, draft)?;
+        self.after_write(resource, &committed);
+        Ok(committed)
+    }
+
+    /// What follows from a committed object.
+    pub(in crate::registry) fn after_write(&self, resource: &Resource, _object: &Object) {
+        if crd::is_definitions(resource) {
+            self.settle_definitions();
+        }
+        if aggregation::is_cluster_roles(resource) {
+            self.aggregate_roles();
+        }
+    }
+
+    /// What follows from a removed object.
+    pub(in crate::registry) fn after_removal(&self, resource: &Resource, last: &Object) {
+        if strategy::is_service(resource) {
+            self.release_addresses(&decode::stored(last));
+        }
+        if aggregation::is_cluster_roles(resource) {
+            self.aggregate_roles();
+        }
+        if crd::is_definitions(resource) || resource.custom().is_some_and(|served| served.terminating) {
+            self.settle_definitions();
+        }
+    }
+}

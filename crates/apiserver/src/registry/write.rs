@@ -196,8 +196,9 @@ impl Registry {
             self.unmake(target, &made);
             return Err(refused);
         }
+        let charge = || self.charge(request, &made, None);
         if target.resource.is_stored_as_shown() && !options.dry_run {
-            let object = self.commit_made(target, &made, &made, false)?;
+            let object = self.commit_made(target, &made, &made, false, &charge)?;
             let object = object.expect("a committed object must come back");
             return Ok(target.resource.present(&object));
         }
@@ -208,7 +209,6 @@ impl Registry {
                 return Err(error);
             }
         };
-        let charge = || self.charge(request, &made, None);
         match self.commit_made(target, &made, &stored, options.dry_run, &charge)? {
             Some(object) => self.present(target.resource, &object).await,
             None => Ok(Presented::Converted(made)),

@@ -7,7 +7,7 @@ mod baseline;
 mod policy;
 mod restricted;
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::LazyLock};
 
 use serde_json::Value;
 
@@ -68,8 +68,9 @@ fn template_of(request: &Attributes<'_>) -> Option<&'static str> {
 }
 
 fn namespace_policy(registry: &Registry, request: &Attributes<'_>) -> Policy {
-    let table = TableName { group: "".into(), plural: "namespaces".into() };
-    let found = registry.store().get(&table, &Key::new("", request.target.namespace));
+    static NAMESPACES: LazyLock<TableName> =
+        LazyLock::new(|| TableName { group: "".into(), plural: "namespaces".into() });
+    let found = registry.store().get(&NAMESPACES, &Key::new("", request.target.namespace));
     found.map_or_else(Policy::default, |namespace| {
         let labels = namespace.labels.iter().map(|(key, value)| (&**key, &**value));
         Policy::read(labels).0

@@ -1,5 +1,7 @@
 //! ResourceQuotas: a write that they allow is charged to them, in the same step in which it is committed.
 
+use std::sync::LazyLock;
+
 use serde_json::{Value, json};
 
 use super::forbidden;
@@ -22,18 +24,19 @@ impl Registry {
         object: &Value,
         old: Option<&Value>,
     ) -> Result<Vec<Other>> {
-        let table = TableName { group: "".into(), plural: "resourcequotas".into() };
+        static QUOTAS: LazyLock<TableName> =
+            LazyLock::new(|| TableName { group: "".into(), plural: "resourcequotas".into() });
         let namespace = request.target.namespace;
-        if namespace.is_empty() || self.store().count(&table) == 0 || !handles(request, object, old) {
+        if namespace.is_empty() || self.store().count(&QUOTAS) == 0 || !handles(request, object, old) {
             return Ok(Vec::new());
         }
-        let quotas = self.store().snapshot(&table, Some(namespace)).objects;
+        let quotas = self.store().snapshot(&QUOTAS, Some(namespace)).objects;
         let mut others = Vec::new();
         for stored in quotas {
             let Ok(quota) = serde_json::from_slice::<Value>(&stored.bytes) else { continue };
             let Some(used) = self.after(request, &quota, object, old)? else { continue };
             if !request.dry_run {
-                others.push(self.charged(&table, &stored, quota, &used)?);
+                others.push(self.charged(&QUOTAS, &stored, quota, &used)?);
             }
         }
         Ok(others)

@@ -86,8 +86,15 @@
 //! | `meta.SetStatusCondition` | [`conditions::set`] |
 //! | `// +kubebuilder:rbac` markers | [`Operator::rbac`], computed |
 //! | `Manager` | [`Operator`] |
+//! | `cache.Options{DefaultNamespaces: ..}` | [`Operator::namespaces`], `--watch-namespaces` |
+//! | `client.NewDryRunClient` | [`Operator::dry_run`], `--dry-run` |
+//! | `EnableWarmup` | always: caches and queues are filled before the lease is waited for |
 //!
 //! The [`guide`] says more about each.
+//!
+//! # Features
+//!
+//! `otlp`, off by default, sends the spans of reconciles to an OpenTelemetry collector; see the [`guide`].
 //!
 //! # Many in one process
 //!

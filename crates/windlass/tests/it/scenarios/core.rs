@@ -5,7 +5,7 @@ use std::{sync::atomic::Ordering, time::Duration};
 use serde_json::json;
 use tokio::time::Instant;
 use windlass::{
-    LeaderElection, Operator, PAUSED,
+    LeaderElection, Metrics, Operator, PAUSED,
     k8s_openapi::api::{
         apps::v1::Deployment,
         coordination::v1::Lease,
@@ -190,7 +190,7 @@ pub async fn a_paused_object_is_left_alone(cluster: Cluster) {
     running.stop().await;
 }
 
-fn replica(cluster: &Cluster, identity: &str, gadgets: &Gadgets) -> Running {
+fn replica(cluster: &Cluster, identity: &str, gadgets: &Gadgets) -> (Running, Metrics) {
     let election = LeaderElection {
         duration: Duration::from_secs(3),
         renew_deadline: Duration::from_secs(2),
@@ -198,7 +198,15 @@ fn replica(cluster: &Cluster, identity: &str, gadgets: &Gadgets) -> Running {
         ..LeaderElection::new("gadgets", &cluster.namespace, identity)
     };
     let controller = gadgets.controller().namespace(&cluster.namespace);
-    cluster.run(Operator::new("gadget-operator").controller(controller).leader_election(election))
+    let operator = Operator::new("gadget-operator").controller(controller).leader_election(election);
+    let metrics = operator.metrics().clone();
+    (cluster.run(operator), metrics)
+}
+
+/// Whether keys wait in the queue.
+fn has_work(metrics: &Metrics) -> bool {
+    let page = metrics.encode().unwrap();
+    page.lines().any(|line| line.starts_with("workqueue_depth{name=\"gadget\"") && !line.ends_with(" 0"))
 }
 
 async fn holder(leases: &Api<Lease>) -> Option<String> {
@@ -209,19 +217,21 @@ pub async fn a_standby_follows_a_release_a_death_and_a_theft(cluster: Cluster) {
     let leases = cluster.api::<Lease>();
     let api = cluster.api::<Gadget>();
     let (one, two, three) = (Gadgets::default(), Gadgets::default(), Gadgets::default());
-    let first = replica(&cluster, "one", &one);
+    let (first, _) = replica(&cluster, "one", &one);
     eventually("the first leads", || async { holder(&leases).await.as_deref() == Some("one") }).await;
-    let second = replica(&cluster, "two", &two);
+    let (second, standby) = replica(&cluster, "two", &two);
     api.create(&PostParams::default(), &Gadget::test("a")).await.unwrap();
     observed(&api, "a").await;
     assert_eq!(two.runs(), 0, "a standby does not work");
+    eventually("the standby is warm: its caches and its queue are filled", || async { has_work(&standby) })
+        .await;
 
     let stopped = Instant::now();
     first.stop().await;
     eventually("the second leads", || async { two.runs() > 0 }).await;
     assert!(stopped.elapsed() < Duration::from_secs(2), "{:?}", stopped.elapsed());
 
-    let third = replica(&cluster, "three", &three);
+    let (third, _) = replica(&cluster, "three", &three);
     second.task.abort();
     let died = Instant::now();
     eventually("the third leads", || async { three.runs() > 0 }).await;

@@ -51,6 +51,7 @@ real:
     cargo xtask kubernetes up --name real
     cargo xtask kubernetes smoke --name real
     cargo xtask kubernetes load-software --name real
+    cargo xtask kubernetes load-operators --name real
     cargo xtask kubernetes test --name real
 
 # A real control plane without a node: the API server's tables must be what it says (needs Go)

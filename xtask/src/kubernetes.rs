@@ -99,6 +99,11 @@ enum Command {
         #[command(flatten)]
         name: Name,
     },
+    /// Build the operators' image from this checkout and load it into a testbed's node
+    LoadOperators {
+        #[command(flatten)]
+        name: Name,
+    },
     /// Pack one static binary into a docker-archive
     Image(images::Args),
     /// Run a command inside a testbed's network, with KUBECONFIG set
@@ -214,6 +219,7 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
         Command::Build => build::all()?,
         Command::LoadImage { name, files } => images::load(&name.name, &files)?,
         Command::LoadSoftware { name } => images::load_software(&name.name)?,
+        Command::LoadOperators { name } => images::load_operators(&name.name)?,
         Command::Image(args) => images::pack(&args)?,
         Command::Exec { name, command } => return inside::exec(&name.name, &command),
         Command::Smoke { name } => smoke::run(&name.name)?,

@@ -4,6 +4,7 @@
 
 mod archive;
 mod elf;
+mod operators;
 mod software;
 
 use std::io::BufWriter;
@@ -98,6 +99,15 @@ pub(super) fn write_base(path: &Path) -> Result<()> {
 pub(super) fn load_software(name: &str) -> Result<()> {
     state::require_node(name)?;
     load(name, &software::ensure()?)
+}
+
+/// Builds the operators' image from this checkout, and loads it into the node of a testbed.
+pub(super) fn load_operators(name: &str) -> Result<()> {
+    state::require_node(name)?;
+    let archive = operators::ensure()?;
+    let loaded = load(name, std::slice::from_ref(&archive));
+    operators::remove(&archive)?;
+    loaded
 }
 
 /// A shell and what it needs.

@@ -1,0 +1,69 @@
+//! Puts the generated files into the cluster, and takes them out again.
+
+use kube::{
+    Api, Client,
+    api::{ApiResource, DeleteParams, DynamicObject, GroupVersionKind, Patch, PatchParams},
+};
+use windlass_operators::manifests;
+
+use crate::eventually;
+
+/// The objects of `config/crd` and `config/default`, in the order in which they are applied.
+fn objects() -> Vec<DynamicObject> {
+    let mut files = manifests::manifests().unwrap();
+    files.retain(|file| !file.path.contains("/samples/") && !file.path.ends_with("kustomization.yaml"));
+    let parse = |text: &str| serde_saphyr::from_str::<DynamicObject>(text).unwrap();
+    let mut objects: Vec<_> = files.iter().map(|file| parse(&file.content)).collect();
+    // What others need comes first, as kustomize has it.
+    let rank = |object: &DynamicObject| match kind_of(object) {
+        "CustomResourceDefinition" => 0,
+        "Namespace" => 1,
+        kind if kind.ends_with("WebhookConfiguration") => 3,
+        _ => 2,
+    };
+    objects.sort_by_key(rank);
+    objects
+}
+
+fn kind_of(object: &DynamicObject) -> &str {
+    object.types.as_ref().map(|types| types.kind.as_str()).unwrap_or_default()
+}
+
+fn api(client: &Client, object: &DynamicObject) -> Api<DynamicObject> {
+    let types = object.types.as_ref().unwrap();
+    let (group, version) = types.api_version.split_once('/').unwrap_or(("", &types.api_version));
+    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, &types.kind));
+    match &object.metadata.namespace {
+        Some(namespace) => Api::namespaced_with(client.clone(), namespace, &resource),
+        None => Api::all_with(client.clone(), &resource),
+    }
+}
+
+/// What `kubectl apply --server-side -k` does.
+pub(crate) async fn apply(client: &Client) {
+    let params = PatchParams::apply("windlass-deployed-test").force();
+    for object in objects() {
+        let name = object.metadata.name.clone().unwrap();
+        let applied = api(client, &object).patch(&name, &params, &Patch::Apply(&object)).await;
+        applied.unwrap_or_else(|error| panic!("{} {name}: {error}", kind_of(&object)));
+    }
+}
+
+/// Removes all but the kinds, and waits until the operators' namespace is gone.
+pub(crate) async fn remove(client: &Client) {
+    for object in objects().into_iter().rev().filter(|object| kind_of(object) != "CustomResourceDefinition") {
+        let name = object.metadata.name.clone().unwrap();
+        match api(client, &object).delete(&name, &DeleteParams::default()).await {
+            Ok(_) => {}
+            Err(kube::Error::Api(status)) if status.is_not_found() => {}
+            Err(error) => panic!("{} {name}: {error}", kind_of(&object)),
+        }
+    }
+    for namespace in objects().iter().filter(|object| kind_of(object) == "Namespace") {
+        let (namespaces, name) = (api(client, namespace), namespace.metadata.name.clone().unwrap());
+        eventually(&format!("the namespace {name} is gone"), || async {
+            namespaces.get_opt(&name).await.unwrap().is_none().then_some(())
+        })
+        .await;
+    }
+}

@@ -5,6 +5,7 @@
 
 pub(crate) mod deployed;
 pub(crate) mod digest;
+pub(crate) mod draining;
 pub(crate) mod fleet;
 mod names;
 mod options;

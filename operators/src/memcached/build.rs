@@ -119,7 +119,6 @@ fn arguments(cache: &Memcached) -> Option<Vec<String>> {
     ];
     let given = options.into_iter().filter_map(|(flag, value)| value.map(|value| [flag.to_owned(), value]));
     let arguments: Vec<String> = given.flatten().collect();
-    // The image's entry point puts `memcached` before arguments that start with a dash.
     (!arguments.is_empty()).then_some(arguments)
 }
 
@@ -141,6 +140,8 @@ fn container(cache: &Memcached) -> Container {
     Container {
         name: MEMCACHED.into(),
         image: Some(cache.spec.image.clone()),
+        // Not every image's entry point takes bare options.
+        command: arguments(cache).map(|_| vec![MEMCACHED.into()]),
         args: arguments(cache),
         ports: Some(vec![port(MEMCACHED, PORT)]),
         readiness_probe: Some(answers(5)),

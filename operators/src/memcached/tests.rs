@@ -60,3 +60,14 @@ fn an_exporter_is_a_second_container_with_a_port_of_its_own() {
     let ports = children.of::<Service>()[0].spec.clone().unwrap().ports.unwrap();
     assert_eq!(ports[1].name.as_deref(), Some("metrics"));
 }
+
+#[test]
+fn the_probes_ask_the_server_itself() {
+    let children = build::children(&cache());
+    let template = children.of::<Deployment>()[0].spec.template.clone();
+    let container = &template.spec.unwrap().containers[0];
+    for probe in [&container.readiness_probe, &container.liveness_probe] {
+        let asked = probe.as_ref().unwrap().tcp_socket.as_ref().unwrap();
+        assert_eq!(json!(asked.port), "memcached");
+    }
+}

@@ -1,9 +1,11 @@
-//! The types of `apps.example.com/v1alpha1`, from which the CRD is generated.
+//! The types of `apps.example.com/v1alpha1`, from which the CRD is generated; [`gateway`] has those of Gateway API.
 
 #![expect(
     unreachable_pub,
     reason = "KubeSchema's derive makes a public copy of each struct inside a function"
 )]
+
+pub mod gateway;
 
 use std::collections::BTreeMap;
 
@@ -22,6 +24,7 @@ use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use self::gateway::ParentReference;
 use crate::workload::{ImagePullPolicy, Reported};
 
 /// What a WebApp should be.
@@ -181,7 +184,7 @@ pub struct WebAppSpec {
     #[schemars(with = "PodSecurityContext")]
     pub pod_security_context: Option<PodSecurityContext>,
 
-    /// How one version replaces another.
+    /// How one version replaces another. If unset, no Pod goes before the one that replaces it serves.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "DeploymentStrategy")]
     pub strategy: Option<DeploymentStrategy>,
@@ -265,18 +268,27 @@ pub enum IssuerKind {
 
 /// How the domains lead to the application.
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[x_kube(
+    validation = Rule::new("self.type != 'Gateway' || (has(self.parentRefs) && self.parentRefs.size() > 0)")
+        .message("name a Gateway in parentRefs")
+)]
 #[serde(rename_all = "camelCase")]
 pub struct Route {
     /// The kind of route.
     #[serde(default, rename = "type")]
     pub type_: RouteType,
 
+    /// The Gateways that requests come from. They need Gateway API in the cluster; the certificates for TLS are theirs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 32))]
+    pub parent_refs: Vec<ParentReference>,
+
     /// The class of the Ingress.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String", length(min = 1, max = 253))]
     pub ingress_class_name: Option<String>,
 
-    /// Annotations of the Ingress.
+    /// Annotations of the Ingress or HTTPRoute.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub annotations: BTreeMap<String, String>,
 }
@@ -284,9 +296,11 @@ pub struct Route {
 /// The kinds of routes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum RouteType {
-    /// What the cluster offers: today, an Ingress.
+    /// An HTTPRoute if a Gateway is named and the cluster serves Gateway API, else an Ingress.
     #[default]
     Auto,
+    /// An HTTPRoute of Gateway API.
+    Gateway,
     /// An Ingress.
     Ingress,
     /// No route.

@@ -25,9 +25,10 @@ use windlass::Children;
 
 use super::{
     api::{Autoscaling, ServiceType, WebApp},
-    domains, route,
+    domains,
+    route::{self, Way},
 };
-use crate::workload::{INSTANCE, ImagePullPolicy, Problem, pods};
+use crate::workload::{INSTANCE, ImagePullPolicy, Problem, draining, pods};
 
 /// The label that ties Pods to one WebApp and no other, even one of the same name that came before.
 pub(super) const UID: &str = "apps.example.com/uid";
@@ -55,11 +56,9 @@ pub(super) fn check(app: &WebApp) -> Result<(), Problem> {
 }
 
 /// The children of a WebApp. `config` is the digest of the ConfigMaps and Secrets that its Pods use, if they use any.
-pub(super) fn children(app: &WebApp, config: Option<&str>, conflict: Option<&Problem>) -> Children {
-    Children::new()
-        .with(deployment(app, config))
-        .with(service(app))
-        .with_some(route::ingress(app).filter(|_| conflict.is_none()))
+pub(super) fn children(app: &WebApp, config: Option<&str>, way: Way) -> Children {
+    let children = Children::new().with(deployment(app, config)).with(service(app));
+    route::with_route(children, app, way)
         .with_some(app.spec.autoscaling.as_ref().map(|autoscaling| autoscaler(app, autoscaling)))
         .with_some(budget(app))
 }
@@ -101,12 +100,12 @@ fn deployment(app: &WebApp, config: Option<&str>) -> Deployment {
             // With an autoscaler the number is its own: what is not said here is not taken back.
             replicas: spec.autoscaling.is_none().then_some(spec.replicas),
             selector: LabelSelector { match_labels: Some(selector_labels(app)), ..LabelSelector::default() },
-            strategy: spec.strategy.clone(),
+            strategy: Some(spec.strategy.clone().unwrap_or_else(draining::without_a_gap)),
             min_ready_seconds: spec.min_ready_seconds,
             progress_deadline_seconds: spec.progress_deadline_seconds,
             revision_history_limit: spec.revision_history_limit,
             paused: spec.paused.then_some(true),
-            template: template(app, config),
+            template: draining::lingering(template(app, config)),
         },
         status: None,
     }

@@ -19,12 +19,14 @@ use kube::{
 use serde_json::json;
 use windlass::{
     Action, Applied, Children, Context, Controller, Object, ObjectKey, Reader, Reconciler,
-    conditions::{DEGRADED, is_true},
+    conditions::{DEGRADED, is_false, is_true},
 };
 
 use super::{
-    api::{WebApp, WebAppStatus},
-    build, domains, route, status,
+    api::{WebApp, WebAppStatus, gateway::HTTPRoute},
+    build, domains,
+    route::{self, Way},
+    status,
 };
 use crate::workload::{
     Error, Problem, Rollout, Settings,
@@ -43,11 +45,13 @@ pub fn controller(settings: Settings) -> Controller<WebApps> {
         .owns::<Deployment>()
         .owns::<Service>()
         .owns::<Ingress>()
+        .owns_if_served::<HTTPRoute>()
         .owns::<HorizontalPodAutoscaler>()
         .owns::<PodDisruptionBudget>()
         .watches::<Deployment, _>(pods::same_name::<WebApp, Deployment>)
         .watches::<Service, _>(pods::same_name::<WebApp, Service>)
         .watches::<Ingress, _>(pods::same_name::<WebApp, Ingress>)
+        .watches_if_served::<HTTPRoute, _>(pods::same_name::<WebApp, HTTPRoute>)
         .watches::<WebApp, _>(rivals)
         .watches::<ConfigMap, _>(|map: &ConfigMap, cache: &Reader| users("ConfigMap", map, cache))
         .watches::<Secret, _>(|secret: &Secret, cache: &Reader| users("Secret", secret, cache))
@@ -129,6 +133,21 @@ async fn hand_over(app: &WebApp, ctx: &Context<WebApp>) -> Result<(), Error> {
     sent.map(|_| ()).map_err(|source| Error::HandOver(Box::new(source)))
 }
 
+/// The way to a WebApp, and what is in it.
+struct Access {
+    way: Way,
+    obstacle: Option<Problem>,
+}
+
+impl Access {
+    fn of(app: &WebApp, ctx: &Context<WebApp>) -> windlass::Result<Self> {
+        let served = ctx.is_served::<HTTPRoute>()?;
+        let way = route::way(app, served);
+        let obstacle = conflict(app, ctx)?.or_else(|| route::obstacle(way, served));
+        Ok(Self { way, obstacle })
+    }
+}
+
 /// The problem of a WebApp that does not get a place that it wants.
 fn conflict(app: &WebApp, ctx: &Context<WebApp>) -> windlass::Result<Option<Problem>> {
     for place in domains::places(app) {
@@ -162,8 +181,9 @@ impl Workload for WebApp {
     }
 
     fn children(&self, ctx: &Context<Self>) -> windlass::Result<Children> {
-        let conflict = conflict(self, ctx)?;
-        Ok(build::children(self, config(self, ctx)?.as_deref(), conflict.as_ref()))
+        let Access { way, obstacle } = Access::of(self, ctx)?;
+        let way = if obstacle.is_none() { way } else { Way::None };
+        Ok(build::children(self, config(self, ctx)?.as_deref(), way))
     }
 
     fn wanted(&self, deployment: &Deployment) -> i32 {
@@ -186,10 +206,16 @@ impl Workload for WebApp {
     }
 
     fn more_conditions(&self, ctx: &Context<Self>, applied: &Applied) -> windlass::Result<Vec<Condition>> {
-        let conflict = conflict(self, ctx)?;
+        let Access { way, obstacle } = Access::of(self, ctx)?;
+        if let Some(problem) = obstacle {
+            let routes = is_false(route::ROUTES_READY, problem.reason, &problem.message);
+            return Ok(vec![routes, is_true(DEGRADED, problem.reason, problem.message)]);
+        }
         let ingress = applied.get::<Ingress>(&self.name_any());
-        let routes = route::judge(self, ingress.as_deref(), conflict.as_ref());
-        let degraded = conflict.map(|problem| is_true(DEGRADED, problem.reason, problem.message));
-        Ok([Some(routes), degraded].into_iter().flatten().collect())
+        let route = applied.get::<HTTPRoute>(&self.name_any());
+        let routes = route::judge(self, way, ingress.as_deref(), route.as_deref());
+        let refused = (routes.status == "False").then(|| is_true(DEGRADED, &routes.reason, &routes.message));
+        let unready = route::unready(way, &routes);
+        Ok([Some(routes), refused, unready].into_iter().flatten().collect())
     }
 }

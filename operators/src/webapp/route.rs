@@ -1,103 +1,101 @@
 //! The way from a domain to the Service. Pure.
+//!
+//! | `spec.route.type` | way |
+//! |-|-|
+//! | `Auto` | a Gateway, if one is named and the cluster serves Gateway API; else an Ingress |
+//! | `Gateway`, `Ingress` | that one |
+//! | `None`, or no domain | none |
 
-use std::collections::BTreeMap;
+mod gateway;
+mod ingress;
 
-use k8s_openapi::{
-    api::networking::v1::{
-        HTTPIngressPath, HTTPIngressRuleValue, Ingress, IngressBackend, IngressRule, IngressServiceBackend,
-        IngressSpec, IngressTLS, ServiceBackendPort,
-    },
-    apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta},
-};
+use k8s_openapi::{api::networking::v1::Ingress, apimachinery::pkg::apis::meta::v1::Condition};
 use kube::ResourceExt;
-use windlass::conditions::{is_false, is_true, is_unknown};
+use windlass::{
+    Children,
+    conditions::{READY, is_false, is_true},
+};
 
 use super::{
-    api::{IssuerKind, Tls, WebApp},
-    build, domains,
+    api::{RouteType, WebApp, gateway::HTTPRoute},
+    domains,
 };
 use crate::workload::Problem;
 
 /// The condition that says whether the domains lead to the application.
 pub(super) const ROUTES_READY: &str = "RoutesReady";
+/// The reason of a WebApp that wants a Gateway where there is no Gateway API.
+pub(super) const NOT_SERVED: &str = "GatewayNotServed";
+/// The reason of a WebApp whose Gateways do not let requests through.
+const ROUTES_NOT_READY: &str = "RoutesNotReady";
 
-/// The Ingress of a WebApp that has domains.
-pub(super) fn ingress(app: &WebApp) -> Option<Ingress> {
-    let route = app.spec.route.clone().unwrap_or_default();
-    domains::is_routed(app).then(|| {
-        let mut annotations = issuer(app);
-        annotations.extend(route.annotations);
-        let annotations = Some(annotations).filter(|annotations| !annotations.is_empty());
-        Ingress {
-            metadata: ObjectMeta { annotations, ..build::metadata(app) },
-            spec: Some(IngressSpec {
-                ingress_class_name: route.ingress_class_name,
-                rules: Some(domains::hosts(app).into_iter().map(|host| rule(app, host)).collect()),
-                tls: app.spec.tls.as_ref().map(|tls| vec![certificate(app, tls)]),
-                ..IngressSpec::default()
-            }),
-            status: None,
-        }
+/// How requests come from the domains.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    None,
+    Ingress,
+    Gateway,
+}
+
+/// The way of a WebApp on a cluster that does or does not serve Gateway API.
+pub(super) fn way(app: &WebApp, served: bool) -> Way {
+    if !domains::is_routed(app) {
+        return Way::None;
+    }
+    match app.spec.route.as_ref().map(|route| route.type_).unwrap_or_default() {
+        RouteType::None => Way::None,
+        RouteType::Ingress => Way::Ingress,
+        RouteType::Gateway => Way::Gateway,
+        RouteType::Auto if served && !gateway::parents(app).is_empty() => Way::Gateway,
+        RouteType::Auto => Way::Ingress,
+    }
+}
+
+/// The problem of a WebApp that cannot go the way that it wants.
+pub(super) fn obstacle(way: Way, served: bool) -> Option<Problem> {
+    (way == Way::Gateway && !served).then(|| {
+        Problem::new(
+            NOT_SERVED,
+            "the cluster does not serve HTTPRoute of gateway.networking.k8s.io/v1; install Gateway API, or set \
+             spec.route.type to Ingress",
+        )
     })
 }
 
-fn rule(app: &WebApp, host: String) -> IngressRule {
-    let backend = IngressServiceBackend {
-        name: app.name_any(),
-        port: Some(ServiceBackendPort { name: Some(build::PORT.into()), number: None }),
-    };
-    IngressRule {
-        host: Some(host),
-        http: Some(HTTPIngressRuleValue {
-            paths: vec![HTTPIngressPath {
-                path: Some(domains::path(app)),
-                path_type: "Prefix".into(),
-                backend: IngressBackend { service: Some(backend), resource: None },
-            }],
-        }),
+/// Adds what leads to the application.
+pub(super) fn with_route(children: Children, app: &WebApp, way: Way) -> Children {
+    match way {
+        Way::None => children,
+        Way::Ingress => children.with(ingress::wanted(app)),
+        Way::Gateway => children.with(gateway::wanted(app)),
     }
 }
 
-fn certificate(app: &WebApp, tls: &Tls) -> IngressTLS {
-    let secret = tls.secret_name.clone().unwrap_or_else(|| format!("{}-tls", app.name_any()));
-    IngressTLS { hosts: Some(domains::hosts(app)), secret_name: Some(secret) }
-}
-
-/// What tells cert-manager to issue a certificate.
-fn issuer(app: &WebApp) -> BTreeMap<String, String> {
-    let issuer = app.spec.tls.as_ref().and_then(|tls| tls.issuer_ref.as_ref());
-    let annotation = issuer.map(|issuer| {
-        let key = match issuer.kind {
-            IssuerKind::Issuer => "cert-manager.io/issuer",
-            IssuerKind::ClusterIssuer => "cert-manager.io/cluster-issuer",
-        };
-        (key.to_owned(), issuer.name.clone())
-    });
-    annotation.into_iter().collect()
-}
-
-/// Whether the domains lead to the application. `ingress` is the live one.
-pub(super) fn judge(app: &WebApp, ingress: Option<&Ingress>, conflict: Option<&Problem>) -> Condition {
-    if let Some(conflict) = conflict {
-        return is_false(ROUTES_READY, conflict.reason, &conflict.message);
-    }
-    if !domains::is_routed(app) {
-        return is_true(ROUTES_READY, "NoRoute", "no domain is asked for");
-    }
-    let balancer = ingress.and_then(|ingress| ingress.status.as_ref()?.load_balancer.as_ref());
-    let addresses = balancer.and_then(|balancer| balancer.ingress.as_ref()).map_or(0, Vec::len);
-    if addresses > 0 {
-        is_true(ROUTES_READY, "AddressAssigned", "the Ingress has an address")
-    } else {
-        let message = "no Ingress controller has given the Ingress an address";
-        is_unknown(ROUTES_READY, "AddressPending", message)
+/// Whether the domains lead to the application. The objects are the live ones.
+pub(super) fn judge(
+    app: &WebApp,
+    way: Way,
+    ingress: Option<&Ingress>,
+    route: Option<&HTTPRoute>,
+) -> Condition {
+    match way {
+        Way::None => is_true(ROUTES_READY, "NoRoute", "no domain is asked for"),
+        Way::Ingress => ingress::judge(ingress),
+        Way::Gateway => gateway::judge(app, route),
     }
 }
 
-/// Where the application is reached.
-pub(super) fn url(app: &WebApp, conflict: Option<&Problem>) -> String {
+/// What a route that does not lead anywhere means for the application as a whole. A Gateway says whether it takes a
+/// route, so without its word the application is not reached; an Ingress controller need not say anything.
+pub(super) fn unready(way: Way, routes: &Condition) -> Option<Condition> {
+    let closed = way == Way::Gateway && routes.status != "True";
+    closed.then(|| is_false(READY, ROUTES_NOT_READY, &routes.message))
+}
+
+/// Where the application is reached. `open` is whether its domains are its own and lead somewhere.
+pub(super) fn url(app: &WebApp, open: bool) -> String {
     let hosts = domains::hosts(app);
-    match hosts.first().filter(|_| domains::is_routed(app) && conflict.is_none()) {
+    match hosts.first().filter(|_| domains::is_routed(app) && open) {
         Some(host) => {
             let scheme = if app.spec.tls.is_some() { "https" } else { "http" };
             let path = domains::path(app);

@@ -12,7 +12,14 @@ use k8s_openapi::{
 use serde_json::{Value, json};
 use windlass::jiff::Timestamp;
 
-use super::{WebApp, build, domains, route, sample};
+use super::{
+    WebApp,
+    api::gateway::HTTPRoute,
+    build, domains,
+    route::{self, Way},
+    sample,
+};
+use crate::workload::deployed::Workload;
 
 fn app(name: &str, second: i64, spec: Value) -> WebApp {
     let mut full = serde_json::to_value(sample().spec).unwrap();
@@ -27,42 +34,42 @@ fn app(name: &str, second: i64, spec: Value) -> WebApp {
 #[test]
 fn an_ingress_leads_from_every_domain_to_the_service() {
     let app = app("web", 0, json!({"domains": ["www.example.com", "example.com"], "path": "/shop/"}));
-    let children = build::children(&app, None, None);
+    let children = build::children(&app, None, route::way(&app, false));
     let spec = children.of::<Ingress>()[0].spec.clone().unwrap();
     let rules = serde_json::to_value(spec.rules).unwrap();
     assert_eq!(rules[0]["host"], "example.com");
     assert_eq!(rules[1]["host"], "www.example.com");
     assert_eq!(rules.as_array().unwrap().len(), 2, "a domain that is given twice is one");
     assert_eq!(rules[0]["http"]["paths"][0]["path"], "/shop");
-    assert_eq!(route::url(&app, None), "http://example.com/shop");
+    assert_eq!(route::url(&app, true), "http://example.com/shop");
 }
 
 #[test]
 fn an_issuer_is_asked_for_a_certificate() {
     let tls = json!({"tls": {"issuerRef": {"name": "letsencrypt", "kind": "ClusterIssuer"}}});
     let app = app("web", 0, tls);
-    let children = build::children(&app, None, None);
+    let children = build::children(&app, None, route::way(&app, false));
     let ingress = children.of::<Ingress>()[0];
     let annotations = ingress.metadata.annotations.as_ref().unwrap();
     assert_eq!(annotations["cert-manager.io/cluster-issuer"], "letsencrypt");
     let tls = &ingress.spec.as_ref().unwrap().tls.as_ref().unwrap()[0];
     assert_eq!(tls.secret_name.as_deref(), Some("web-tls"));
-    assert_eq!(route::url(&app, None), "https://example.com");
+    assert_eq!(route::url(&app, true), "https://example.com");
 }
 
 #[test]
 fn without_a_domain_there_is_no_route() {
     for spec in [json!({"domain": null}), json!({"route": {"type": "None"}})] {
         let app = app("web", 0, spec);
-        assert!(build::children(&app, None, None).of::<Ingress>().is_empty());
-        assert_eq!(route::url(&app, None), "http://web.shop.svc:80");
+        assert!(build::children(&app, None, route::way(&app, false)).of::<Ingress>().is_empty());
+        assert_eq!(route::url(&app, true), "http://web.shop.svc:80");
     }
 }
 
 #[test]
 fn with_an_autoscaler_the_number_of_replicas_is_not_ours_to_say() {
     let scaled = app("web", 0, json!({"autoscaling": {"min": 2, "max": 5}}));
-    let children = build::children(&scaled, None, None);
+    let children = build::children(&scaled, None, Way::Ingress);
     assert_eq!(children.of::<Deployment>()[0].spec.replicas, None);
     let spec = children.of::<HorizontalPodAutoscaler>()[0].spec.clone();
     assert_eq!((spec.min_replicas, spec.max_replicas), (Some(2), 5));
@@ -73,15 +80,21 @@ fn with_an_autoscaler_the_number_of_replicas_is_not_ours_to_say() {
             "name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80},
         })
     );
-    let fixed = build::children(&app("web", 0, json!({})), None, None);
+    let fixed = build::children(&app("web", 0, json!({})), None, Way::Ingress);
     assert_eq!(fixed.of::<Deployment>()[0].spec.replicas, Some(3));
     assert!(fixed.of::<HorizontalPodAutoscaler>().is_empty());
 }
 
 #[test]
+fn a_deployment_without_a_number_of_replicas_is_no_crash() {
+    let scaled = app("web", 0, json!({"autoscaling": {"min": 2, "max": 5}}));
+    assert_eq!(scaled.wanted(&Deployment::default()), 1);
+}
+
+#[test]
 fn a_single_replica_has_no_disruption_budget() {
     let budgets = |spec: Value| {
-        let children = build::children(&app("web", 0, spec), None, None);
+        let children = build::children(&app("web", 0, spec), None, Way::Ingress);
         children.of::<PodDisruptionBudget>().iter().map(|it| json!(it.spec)).collect::<Vec<_>>()
     };
     assert!(budgets(json!({"replicas": 1})).is_empty());
@@ -121,7 +134,81 @@ fn what_the_schema_refuses_the_controller_refuses_too() {
 
 #[test]
 fn the_digest_of_the_configuration_is_on_the_pods() {
-    let children = build::children(&app("web", 0, json!({})), Some("abc"), None);
+    let children = build::children(&app("web", 0, json!({})), Some("abc"), Way::Ingress);
     let template = children.of::<Deployment>()[0].spec.template.clone();
     assert_eq!(template.metadata.unwrap().annotations.unwrap()[build::CONFIG_HASH], "abc");
+}
+
+// === gateways ===
+
+fn behind(route: Value) -> WebApp {
+    app("web", 0, json!({"domains": ["www.example.com"], "path": "/shop", "route": route}))
+}
+
+#[test]
+fn auto_takes_a_gateway_only_if_one_is_named_and_the_cluster_has_them() {
+    let named = behind(json!({"parentRefs": [{"name": "edge"}]}));
+    assert_eq!([true, false].map(|served| route::way(&named, served)), [Way::Gateway, Way::Ingress]);
+    assert_eq!(route::way(&behind(json!({})), true), Way::Ingress);
+    let asked = behind(json!({"type": "Gateway", "parentRefs": [{"name": "edge"}]}));
+    assert_eq!(route::way(&asked, false), Way::Gateway);
+    assert_eq!(route::obstacle(Way::Gateway, false).unwrap().reason, "GatewayNotServed");
+    assert_eq!(route::obstacle(Way::Gateway, true), None);
+    assert_eq!(
+        route::way(&behind(json!({"type": "Ingress", "parentRefs": [{"name": "edge"}]})), true),
+        Way::Ingress
+    );
+}
+
+#[test]
+fn a_route_leads_from_the_gateways_to_the_service() {
+    let app = behind(json!({"parentRefs": [{"name": "edge", "namespace": "infra", "sectionName": "https"}]}));
+    let children = build::children(&app, None, Way::Gateway);
+    assert!(children.of::<Ingress>().is_empty());
+    assert_eq!(
+        json!(children.of::<HTTPRoute>()[0].spec),
+        json!({
+            "parentRefs": [{"name": "edge", "namespace": "infra", "sectionName": "https"}],
+            "hostnames": ["example.com", "www.example.com"],
+            "rules": [{
+                "matches": [{"path": {"type": "PathPrefix", "value": "/shop"}}],
+                "backendRefs": [{"name": "web", "port": 80}],
+            }],
+        })
+    );
+}
+
+fn judged(app: &WebApp, parents: Value) -> String {
+    let mut route = build::children(app, None, Way::Gateway).of::<HTTPRoute>()[0].clone();
+    route.metadata.generation = Some(2);
+    route.status = serde_json::from_value(json!({"parents": parents})).unwrap();
+    let routes = route::judge(app, Way::Gateway, None, Some(&route));
+    let ready = route::unready(Way::Gateway, &routes).map(|ready| ready.status);
+    assert_eq!(ready.is_none(), routes.status == "True", "only an open route is ready");
+    format!("{}/{}", routes.status, routes.reason)
+}
+
+fn says(name: &str, accepted: &str, resolved: &str, generation: i64) -> Value {
+    let condition = |type_: &str, status: &str| {
+        json!({
+            "type": type_, "status": status, "reason": "R", "message": "m", "observedGeneration": generation,
+            "lastTransitionTime": "2026-01-01T00:00:00Z",
+        })
+    };
+    json!({
+        "parentRef": {"name": name, "namespace": "shop"}, "controllerName": "c",
+        "conditions": [condition("Accepted", accepted), condition("ResolvedRefs", resolved)],
+    })
+}
+
+#[test]
+fn every_gateway_must_take_the_route_as_it_is_now() {
+    let app = behind(json!({"parentRefs": [{"name": "a"}, {"name": "b"}]}));
+    let a = says("a", "True", "True", 2);
+    assert_eq!(judged(&app, json!([])), "Unknown/GatewayPending");
+    assert_eq!(judged(&app, json!([a])), "Unknown/GatewayPending");
+    assert_eq!(judged(&app, json!([a, says("b", "True", "True", 1)])), "Unknown/GatewayPending");
+    assert_eq!(judged(&app, json!([a, says("b", "False", "True", 2)])), "False/RouteNotAccepted");
+    assert_eq!(judged(&app, json!([a, says("b", "True", "False", 2)])), "False/RouteNotAccepted");
+    assert_eq!(judged(&app, json!([a, says("b", "True", "True", 2)])), "True/Accepted");
 }

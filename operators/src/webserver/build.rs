@@ -19,7 +19,7 @@ use kube::ResourceExt;
 use windlass::Children;
 
 use super::api::WebServer;
-use crate::workload::{INSTANCE, ImagePullPolicy, PodOptions, Problem, digest, pods};
+use crate::workload::{INSTANCE, ImagePullPolicy, PodOptions, Problem, digest, draining, pods};
 
 /// The label that ties Pods to one WebServer and no other, even one of the same name that came before.
 pub(super) const UID: &str = "webserver.example.com/uid";
@@ -76,7 +76,8 @@ fn deployment(web: &WebServer) -> Deployment {
         spec: DeploymentSpec {
             replicas: Some(web.spec.replicas),
             selector: LabelSelector { match_labels: Some(selector_labels(web)), ..LabelSelector::default() },
-            template: PodOptions::applied_to(web.spec.pod.as_ref(), template(web)),
+            strategy: Some(draining::without_a_gap()),
+            template: draining::lingering(PodOptions::applied_to(web.spec.pod.as_ref(), template(web))),
             ..DeploymentSpec::default()
         },
         status: None,

@@ -1,7 +1,6 @@
 //! Problems that need a person.
 
 use kube::ResourceExt;
-use windlass::ReconcileError;
 
 use super::{is_dns_label, reasons};
 
@@ -25,18 +24,9 @@ impl Problem {
         Self::new(reasons::INVALID_SPEC, message)
     }
 
-    /// The problem behind a failed write, if a person can do something about it. Other failures are retried, and to
-    /// report each would make the status flicker.
+    /// The problem behind a failed write, if a person can do something about it.
     pub(crate) fn of(error: &windlass::Error) -> Option<Self> {
-        let refused = error.status().is_some_and(|status| status.is_invalid() || status.is_forbidden());
-        if !refused && !matches!(error, windlass::Error::NameConflict { .. }) {
-            return None;
-        }
-        let message = match error.status() {
-            Some(status) => format!("{error}: {}", status.message),
-            None => error.to_string(),
-        };
-        Some(Self { reason: error.category(), message })
+        error.problem().map(|problem| Self::new(problem.reason, problem.message))
     }
 
     /// Refuses a name that a Service cannot have.

@@ -153,6 +153,17 @@ fn terminating_and_finished_pods_do_not_count() {
 }
 
 #[test]
+fn surplus_pods_are_chosen_from_those_that_run() {
+    let pods = [
+        Fixture::pod("a").terminating().done(),
+        Fixture::pod("b").failed_at(0, 0).done(),
+        Fixture::pod("c").done(),
+        Fixture::pod("d").created_at(5).done(),
+    ];
+    assert_eq!(shape(&plan(&pods, 1, 1_000)), (0, vec!["d".to_owned()], vec!["b".to_owned()]));
+}
+
+#[test]
 fn pods_go_in_kubernetes_own_order() {
     let pods = [
         Fixture::pod("ready").done(),

@@ -43,3 +43,13 @@ fn no_manifest_is_left_over() {
     let left: Vec<_> = found.difference(&generated).collect();
     assert!(left.is_empty(), "nothing generates these files, delete them: {left:#?}");
 }
+
+#[test]
+fn the_kinds_are_not_deleted_with_the_operators() {
+    let files = manifests().unwrap();
+    let default = files.iter().find(|file| file.path == "config/default/kustomization.yaml").unwrap();
+    assert!(!default.content.contains("crd"), "{}", default.content);
+    let kinds = files.iter().filter(|file| file.content.contains("kind: CustomResourceDefinition"));
+    let outside: Vec<_> = kinds.filter(|file| !file.path.starts_with("config/crd/")).collect();
+    assert!(outside.is_empty(), "{outside:#?}");
+}

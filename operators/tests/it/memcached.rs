@@ -16,7 +16,7 @@ use crate::{
     suite::Subject,
 };
 
-const SUBJECT: Subject = Subject {
+pub(crate) const SUBJECT: Subject = Subject {
     name: "memcached",
     size_field: "size",
     current_field: "replicas",
@@ -25,7 +25,7 @@ const SUBJECT: Subject = Subject {
     flat: false,
 };
 
-fn operator(namespace: &str) -> Operator {
+pub(crate) fn operator(namespace: &str) -> Operator {
     let settings = Settings { resync: Some(Duration::from_millis(200)), ..Settings::default() };
     Operator::new("memcached-operator")
         .crd::<Memcached>()

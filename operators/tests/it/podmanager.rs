@@ -20,7 +20,7 @@ use crate::{
     suite::Subject,
 };
 
-const SUBJECT: Subject = Subject {
+pub(crate) const SUBJECT: Subject = Subject {
     name: "podmanager",
     size_field: "replicas",
     current_field: "currentReplicas",
@@ -29,7 +29,7 @@ const SUBJECT: Subject = Subject {
     flat: false,
 };
 
-fn operator(namespace: &str) -> Operator {
+pub(crate) fn operator(namespace: &str) -> Operator {
     let settings = Settings { resync: Some(Duration::from_millis(200)), ..Settings::default() };
     podmanager::register_with(Operator::new("podmanager-operator"), settings, Some(namespace))
 }

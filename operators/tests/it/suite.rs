@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::{
     apps::v1::{Deployment, ReplicaSet},
-    core::v1::{ConfigMap, Pod, Service},
+    core::v1::{ConfigMap, Pod, ResourceQuota, Service},
     policy::v1::PodDisruptionBudget,
 };
 use kube::{
@@ -170,6 +170,7 @@ macro_rules! suite {
                     a_pod_that_keeps_ending_is_reported
                     a_paused_object_is_left_alone
                     a_name_that_is_too_long_is_refused
+                    a_quota_that_denies_pods_is_reported
                 );
             }
 
@@ -184,6 +185,10 @@ macro_rules! suite {
                 cases::a_pod_that_keeps_ending_is_reported
                 cases::a_paused_object_is_left_alone
                 cases::a_name_that_is_too_long_is_refused
+            }
+
+            on_the_real_cluster! { $operator =>
+                cases::a_quota_that_denies_pods_is_reported
             }
         }
     };
@@ -358,4 +363,21 @@ pub(crate) async fn a_name_that_is_too_long_is_refused(bed: Bed, subject: Subjec
     let status = subject.refusal(&bed, subject.object(&"a".repeat(64), 1)).await;
     assert_eq!((status.code, status.reason.as_str()), (422, "Invalid"));
     assert!(status.message.contains("at most 63"), "{}", status.message);
+}
+
+pub(crate) async fn a_quota_that_denies_pods_is_reported(bed: Bed, subject: Subject) {
+    let _: ResourceQuota =
+        bed.create(json!({"metadata": {"name": "one-pod"}, "spec": {"hard": {"pods": "1"}}})).await;
+    let quotas = bed.api::<ResourceQuota>();
+    eventually("the quota is in force", || async {
+        quotas.get("one-pod").await.unwrap().status?.hard.map(|_| ())
+    })
+    .await;
+    subject.create(&bed, subject.object("it", 2)).await;
+    let message = subject.condition(&bed, "it", "Degraded", "True", "FailedCreate").await;
+    assert!(message.contains("exceeded quota: one-pod"), "in the quota's own words: {message}");
+    subject.condition(&bed, "it", "Ready", "False", "ReplicasUnavailable").await;
+    quotas.delete("one-pod", &DeleteParams::default()).await.unwrap();
+    subject.settled(&bed, "it", 2).await;
+    subject.condition(&bed, "it", "Degraded", "False", "AsExpected").await;
 }

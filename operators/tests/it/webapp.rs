@@ -22,7 +22,7 @@ use crate::{
     suite::Subject,
 };
 
-const SUBJECT: Subject = Subject {
+pub(crate) const SUBJECT: Subject = Subject {
     name: "webapp",
     size_field: "replicas",
     current_field: "replicas",
@@ -31,10 +31,12 @@ const SUBJECT: Subject = Subject {
     flat: true,
 };
 
-fn operator(namespace: &str) -> Operator {
+pub(crate) fn operator(namespace: &str) -> Operator {
     let settings = Settings { resync: Some(Duration::from_millis(200)), ..Settings::default() };
     Operator::new("webapp-operator").crd::<WebApp>().controller(controller(settings).namespace(namespace))
 }
+
+mod gateway;
 
 crate::suite::suite!(SUBJECT, operator);
 crate::crash::crash_test!(SUBJECT, operator);
@@ -47,7 +49,10 @@ on_both_clusters! { operator =>
     every_child_that_drifts_is_put_right
     a_spec_that_contradicts_itself_is_refused
     a_foreign_service_is_reported_and_left_alone
+    the_gateway_that_is_named_is_used_once_there_is_gateway_api
 }
+
+use gateway::the_gateway_that_is_named_is_used_once_there_is_gateway_api;
 
 fn with(name: &str, size: i32, spec: Value) -> Value {
     let mut object = SUBJECT.object(name, size);

@@ -48,7 +48,7 @@ on_both_clusters! { operator =>
 crate::suite::suite!(SUBJECT, operator);
 crate::crash::crash_test!(SUBJECT, operator);
 
-const SUBJECT: Subject = Subject {
+pub(crate) const SUBJECT: Subject = Subject {
     name: "webserver",
     size_field: "replicas",
     current_field: "replicas",
@@ -58,7 +58,7 @@ const SUBJECT: Subject = Subject {
 };
 
 /// The operator of one case. It looks at everything every 200 ms, so that a look that writes shows itself.
-fn operator(namespace: &str) -> Operator {
+pub(crate) fn operator(namespace: &str) -> Operator {
     let settings = Settings { resync: Some(Duration::from_millis(200)), ..Settings::default() };
     Operator::new("webserver-operator")
         .crd::<WebServer>()

@@ -71,9 +71,9 @@ pub fn catalogue() -> &'static [Entry] {
                 plural: "podmanagers",
                 operator: "podmanager",
                 register: podmanager::register,
-                webhooks: none,
+                webhooks: podmanager::webhooks,
                 sample: || serde_json::to_value(podmanager::sample()),
-                older: &[],
+                older: &[|| serde_json::to_value(podmanager::v1alpha1_sample())],
             },
             Entry {
                 name: "webserver",

@@ -138,8 +138,8 @@ fn rbac(rules: Vec<k8s_openapi::api::rbac::v1::PolicyRule>) -> Result<Vec<Manife
     ])
 }
 
-/// The Deployment that runs the operators, what it needs to elect a leader and to be asked as a webhook, and all but
-/// the CRDs in one.
+/// The Deployment that runs the operators, what it needs to elect a leader, to show its metrics and to be asked as a
+/// webhook, and all but the CRDs in one.
 ///
 /// The CRDs are not in `config/default`: to delete that must not delete every object of their kinds.
 fn manager(made: &[Value]) -> Result<Vec<Manifest>, Error> {
@@ -165,7 +165,18 @@ fn manager(made: &[Value]) -> Result<Vec<Manifest>, Error> {
             ("ValidatingWebhookConfiguration", "", "validating.yaml"),
         ],
     )?);
-    files.push(kustomization("config/default", &["../rbac", "../manager", "../webhook"])?);
+    files.extend(folder(
+        made,
+        "config/metrics",
+        &[
+            ("Service", "-metrics", "service.yaml"),
+            ("ClusterRole", "-metrics-auth", "auth_role.yaml"),
+            ("ClusterRoleBinding", "-metrics-auth", "auth_role_binding.yaml"),
+            ("ClusterRole", "-metrics-reader", "reader_role.yaml"),
+        ],
+    )?);
+    let folders = ["../rbac", "../manager", "../metrics", "../webhook"];
+    files.push(kustomization("config/default", &folders)?);
     Ok(files)
 }
 

@@ -4,7 +4,7 @@
 //! (pure).
 
 use kube::core::ObjectMeta;
-use windlass::Operator;
+use windlass::{Operator, webhook::Conversion};
 
 pub mod api;
 mod build;
@@ -14,7 +14,7 @@ mod status;
 #[cfg(test)]
 mod tests;
 
-pub use api::{PodManager, PodManagerSpec, PodManagerStatus};
+pub use api::{PodManager, PodManagerSpec, PodManagerStatus, v1alpha1};
 pub use controller::{Counter, FINALIZER, PodManagers, controller};
 
 use crate::workload::Settings;
@@ -37,7 +37,12 @@ pub fn register_with(operator: Operator, settings: Settings, namespace: Option<&
         Some(namespace) => controller.namespace(namespace),
         None => controller,
     };
-    operator.crd::<PodManager>().controller(controller)
+    webhooks(operator.crd::<PodManager>().crd::<v1alpha1::PodManager>()).controller(controller)
+}
+
+/// Adds the conversion between the versions of PodManager.
+pub fn webhooks(operator: Operator) -> Operator {
+    operator.converts(Conversion::hub::<PodManager>().spoke::<v1alpha1::PodManager>())
 }
 
 /// The sample that `config/samples` shows and `windlass dev` applies.
@@ -45,4 +50,12 @@ pub fn sample() -> PodManager {
     let spec = PodManagerSpec { replicas: 3, image: "nginx:1.27".into(), pod: None };
     let metadata = ObjectMeta { name: Some("my-pod-manager".into()), ..ObjectMeta::default() };
     PodManager { metadata, spec, status: None }
+}
+
+/// The same in the older version.
+pub fn v1alpha1_sample() -> v1alpha1::PodManager {
+    let container = v1alpha1::Container { image: "nginx:1.27".into(), ..v1alpha1::Container::default() };
+    let metadata = ObjectMeta { name: Some("my-pod-manager".into()), ..ObjectMeta::default() };
+    let spec = v1alpha1::PodManagerSpec { size: 3, container };
+    v1alpha1::PodManager { metadata, spec, status: None }
 }

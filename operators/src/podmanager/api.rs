@@ -1,9 +1,11 @@
-//! The types of `apps.mycompany.com/v1`, from which the CRD is generated.
+//! The types of `apps.mycompany.com/v1`, from which the CRD is generated; [`v1alpha1`] has those of the older version.
 
 #![expect(
     unreachable_pub,
     reason = "KubeSchema's derive makes a public copy of each struct inside a function"
 )]
+
+pub mod v1alpha1;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::{CustomResource, KubeSchema};

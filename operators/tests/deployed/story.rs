@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use k8s_openapi::api::{
     apps::v1::Deployment,
+    authorization::v1::SubjectAccessReview,
     coordination::v1::Lease,
     core::v1::{Event, Namespace, Pod},
 };
@@ -38,6 +39,8 @@ pub(crate) async fn tell(client: Client) {
     for entry in samples() {
         settled(&client, entry, None).await;
     }
+    the_older_version_is_converted(&client).await;
+    metrics_are_guarded(&client).await;
     for (name, image) in CHANGES {
         let patch = Patch::Merge(json!({"spec": {"image": image}}));
         let entry = windlass_operators::entry(name).unwrap();
@@ -166,6 +169,40 @@ async fn images_of(client: &Client, selector: &str) -> Vec<String> {
     let pods = pods.list(&ListParams::default().labels(selector)).await.unwrap().items;
     let stays = pods.into_iter().filter(|pod| pod.metadata.deletion_timestamp.is_none());
     stays.filter_map(|pod| pod.spec?.containers.into_iter().next()?.image).collect()
+}
+
+/// The API server asks the operators' Pods, by their Service and the certificate that they issued themselves.
+async fn the_older_version_is_converted(client: &Client) {
+    let path = format!("/apis/apps.mycompany.com/v1alpha1/namespaces/{SHOP}/podmanagers/my-pod-manager");
+    let request = http::Request::get(path).body(Vec::new()).unwrap();
+    let older: Value = client.request(request).await.unwrap();
+    assert_eq!(
+        (&older["spec"]["size"], &older["spec"]["container"]["image"]),
+        (&json!(3), &json!("nginx:1.27"))
+    );
+}
+
+/// Whoever comes without a token is turned away, and the operators may ask who comes with one.
+async fn metrics_are_guarded(client: &Client) {
+    let service = "https:controller-manager-metrics:8443";
+    let path = format!("/api/v1/namespaces/{HOME}/services/{service}/proxy/metrics");
+    let request = http::Request::get(path).body(Vec::new()).unwrap();
+    match client.request_text(request).await {
+        Err(kube::Error::Api(status)) => assert_eq!(status.code, 401, "{status:?}"),
+        other => panic!("the API server passes no token on, and got {other:?}"),
+    }
+    let reviews =
+        [("authentication.k8s.io", "tokenreviews"), ("authorization.k8s.io", "subjectaccessreviews")];
+    for (group, resource) in reviews {
+        let review: SubjectAccessReview = serde_json::from_value(json!({"spec": {
+            "user": format!("system:serviceaccount:{HOME}:controller-manager"),
+            "resourceAttributes": {"group": group, "resource": resource, "verb": "create"},
+        }}))
+        .unwrap();
+        let reviews = Api::<SubjectAccessReview>::all(client.clone());
+        let review = reviews.create(&PostParams::default(), &review).await.unwrap();
+        assert!(review.status.unwrap().allowed, "create {resource}");
+    }
 }
 
 /// Waits until the PodManager has Pods of both images: it is the operator itself who replaces them one by one.

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
 use kube::{
-    ResourceExt,
-    api::{DeleteParams, Patch, PatchParams},
+    Api, ResourceExt,
+    api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams},
 };
 use serde_json::json;
 use windlass::Operator;
@@ -45,6 +45,7 @@ on_both_clusters! { operator =>
     the_finalizer_waits_until_the_pods_are_gone
     a_refused_pod_is_an_event_and_a_condition
     replicas_below_one_are_refused_and_three_is_the_default
+    both_versions_are_served_and_nothing_is_lost_between_them
 }
 
 async fn pods_are_named_labelled_owned_and_announced(bed: Bed) {
@@ -155,6 +156,34 @@ async fn replicas_below_one_are_refused_and_three_is_the_default(bed: Bed) {
     let mut imageless = SUBJECT.object("that", 1);
     imageless["spec"].as_object_mut().unwrap().remove("image");
     assert_eq!(SUBJECT.refusal(&bed, imageless).await.code, 422);
+}
+
+async fn both_versions_are_served_and_nothing_is_lost_between_them(bed: Bed) {
+    let mut resource = windlass_operators::entry("podmanager").unwrap().resource();
+    (resource.version, resource.api_version) = ("v1alpha1".into(), "apps.mycompany.com/v1alpha1".into());
+    let older = Api::<DynamicObject>::namespaced_with(bed.client.clone(), &bed.namespace, &resource);
+    let container = json!({"image": "nginx:1.27", "imagePullPolicy": "IfNotPresent"});
+    let object = json!({
+        "apiVersion": resource.api_version, "kind": "PodManager", "metadata": {"name": "it"},
+        "spec": {"size": 2, "container": container},
+    });
+    let object = serde_json::from_value(object).unwrap();
+    older.create(&PostParams::default(), &object).await.unwrap();
+    SUBJECT.settled(&bed, "it", 2).await;
+    let newer = bed.dynamic("podmanager").get("it").await.unwrap();
+    let pod = json!({"imagePullPolicy": "IfNotPresent"});
+    assert_eq!(newer.data["spec"], json!({"replicas": 2, "image": "nginx:1.27", "pod": pod}));
+
+    // The older version has no word for annotations, and a change in it must not lose them.
+    SUBJECT.merge(&bed, "it", json!({"spec": {"pod": {"annotations": {"colour": "red"}}}})).await;
+    let one = Patch::Merge(json!({"spec": {"size": 1}}));
+    let changed = older.patch("it", &PatchParams::default(), &one).await.unwrap();
+    assert_eq!(changed.data["spec"], json!({"size": 1, "container": container}));
+    SUBJECT.settled(&bed, "it", 1).await;
+    let newer = bed.dynamic("podmanager").get("it").await.unwrap();
+    assert_eq!(newer.data["spec"]["pod"]["annotations"], json!({"colour": "red"}));
+    assert_eq!(older.get_scale("it").await.unwrap().spec.unwrap().replicas, Some(1));
+    assert_eq!(older.get("it").await.unwrap().data["status"]["readyReplicas"], 1);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

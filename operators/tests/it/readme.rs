@@ -25,6 +25,10 @@ fn defines(source: &str, name: &str) -> bool {
     })
 }
 
+fn is_source(path: &str) -> bool {
+    Path::new(path).extension().is_some_and(|extension| extension == "rs")
+}
+
 #[test]
 fn every_test_that_the_readme_names_exists() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -32,7 +36,7 @@ fn every_test_that_the_readme_names_exists() {
     let mut sources = BTreeMap::new();
     let mut missing = Vec::new();
     let links = named(&readme);
-    let tests = links.iter().filter(|(name, path)| path.ends_with(".rs") && *name != "workload");
+    let tests = links.iter().filter(|(name, path)| is_source(path) && *name != "workload");
     let mut count = 0;
     for (name, path) in tests {
         let read = || std::fs::read_to_string(root.join(path)).unwrap_or_default();

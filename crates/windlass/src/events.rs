@@ -1,7 +1,7 @@
 //! Kubernetes Events: recorded without waiting, counted instead of repeated, and limited per object.
 //!
-//! Enters: an [`Event`] about an object, from any run. Leaves: `events.k8s.io/v1` objects, sent by one task that
-//! [`Recorder::run`] is, so that shutdown can wait for what is still unsent.
+//! Enters: an [`Event`] about an object, from any run. Leaves: `events.k8s.io/v1` objects, sent by one task of the
+//! operator, so that shutdown can wait for what is still unsent.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 

@@ -1,8 +1,8 @@
 //! Database: a PostgreSQL server with its storage, credentials, backups and restores.
 //!
-//! [`api`] holds the types, [`controller`] the flow of a Database and [`backups`] that of a DatabaseBackup, [`build`]
-//! what is wanted (pure), [`storage`] how volumes grow, [`status`] what is reported (pure), [`cron`] when the next
-//! backup is due (pure). What runs in the Pods stands in `scripts/`.
+//! [`api`] holds the types, [`controller`] the flow of a Database, [`deletion`] its end, [`backups`] the flow of a
+//! DatabaseBackup, [`build`] what is wanted (pure), [`storage`] how volumes grow, [`status`] what is reported (pure),
+//! [`cron`] when the next backup is due (pure), [`webhook`] what is refused before it is stored. What runs in the Pods stands in `scripts/`.
 
 use kube::core::ObjectMeta;
 use windlass::{Operator, webhook::Conversion};
@@ -12,15 +12,17 @@ mod backups;
 mod build;
 mod controller;
 mod cron;
+mod deletion;
 mod quantity;
 mod status;
 mod storage;
+pub mod webhook;
 
 #[cfg(test)]
 mod tests;
 
 pub use api::{Database, DatabaseBackup, DatabaseBackupSpec, DatabaseSpec, v1alpha1};
-pub use backups::{DatabaseBackups, controller as backup_controller};
+pub use backups::{DatabaseBackups, FINALIZER as FILES_FINALIZER, controller as backup_controller};
 pub use controller::{Databases, Error, FINALIZER, controller};
 
 use crate::workload::Settings;
@@ -37,9 +39,9 @@ pub fn kinds(operator: Operator) -> Operator {
     webhooks(operator.crd::<Database>().crd::<v1alpha1::Database>().crd::<DatabaseBackup>())
 }
 
-/// Adds the conversion between the versions of Database.
+/// Adds the conversion between the versions of Database, and the rules that no schema can say.
 pub fn webhooks(operator: Operator) -> Operator {
-    operator.converts(Conversion::hub::<Database>().spoke::<v1alpha1::Database>())
+    operator.converts(Conversion::hub::<Database>().spoke::<v1alpha1::Database>()).webhook(webhook::webhook())
 }
 
 /// The sample that `config/samples` shows and `windlass dev` applies.

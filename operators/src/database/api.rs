@@ -145,6 +145,11 @@ pub struct Backup {
     #[schemars(length(min = 9, max = 100))]
     pub schedule: String,
 
+    /// The time zone of the schedule, such as `Europe/Rome`.
+    #[serde(default = "default_time_zone")]
+    #[schemars(length(min = 1, max = 64))]
+    pub time_zone: String,
+
     /// Copies of the files, or a dump of the database.
     #[serde(default)]
     pub method: Method,
@@ -172,6 +177,7 @@ impl Default for Backup {
         Self {
             suspend: false,
             schedule: default_schedule(),
+            time_zone: default_time_zone(),
             method: Method::default(),
             retention: Retention::default(),
             target: None,
@@ -265,6 +271,8 @@ pub enum DeletionPolicy {
     Retain,
     /// Volumes and credentials are deleted with it.
     Delete,
+    /// A last backup is taken, then the data and the credentials are deleted. The backups stay.
+    BackupThenDelete,
 }
 
 /// The Services of a Database.
@@ -357,6 +365,10 @@ impl Reported for DatabaseStatus {
 
 fn default_schedule() -> String {
     "0 2 * * *".into()
+}
+
+fn default_time_zone() -> String {
+    "Etc/UTC".into()
 }
 
 fn default_count() -> i32 {

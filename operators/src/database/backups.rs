@@ -1,9 +1,14 @@
-//! The flow of a DatabaseBackup: a Job, and what became of it.
+//! The flow of a DatabaseBackup: a Job, and what became of it. Its files go with it: [`removal`].
+
+mod removal;
 
 use std::sync::Arc;
 
 use k8s_openapi::{
-    api::{batch::v1::Job, core::v1::Pod},
+    api::{
+        batch::v1::Job,
+        core::v1::{PersistentVolumeClaim, Pod},
+    },
     apimachinery::pkg::apis::meta::v1::Condition,
 };
 use kube::ResourceExt;
@@ -21,15 +26,20 @@ use super::{
 };
 use crate::workload::{Problem, Settings, pods, reasons, report};
 
+/// What keeps a DatabaseBackup from going before its files have been removed.
+pub const FINALIZER: &str = "database.example.com/files";
+
 /// The controller of DatabaseBackups.
 pub fn controller(settings: Settings) -> Controller<DatabaseBackups> {
-    let controller = Controller::new(DatabaseBackups).owns::<Job>().reads::<Pod>().watches::<Database, _>(
-        |db: &Database, cache: &Reader| {
+    let controller = Controller::new(DatabaseBackups)
+        .owns::<Job>()
+        .reads::<Pod>()
+        .reads::<PersistentVolumeClaim>()
+        .watches::<Database, _>(|db: &Database, cache: &Reader| {
             let all = cache.list::<DatabaseBackup>(db.namespace().as_deref()).unwrap_or_default();
             let of_it = all.iter().filter(|backup| backup.spec.database_ref.name == db.name_any());
             of_it.map(|backup| ObjectKey::of(&**backup)).collect()
-        },
-    );
+        });
     settings.apply(controller)
 }
 
@@ -46,9 +56,13 @@ impl Reconciler for DatabaseBackups {
         backup: Arc<DatabaseBackup>,
         ctx: &Context<DatabaseBackup>,
     ) -> Result<Action, Error> {
+        if backup.metadata.deletion_timestamp.is_some() {
+            return removal::finalize(&backup, ctx).await;
+        }
+        // Only adds it: an object that is going takes the other path.
+        ctx.finalize(FINALIZER, || async { Ok::<(), windlass::Error>(()) }).await.map_err(Error::Finalize)?;
         let status = backup.status.clone().unwrap_or_default();
-        let is_over = matches!(status.phase, Phase::Succeeded | Phase::Failed);
-        if is_over || backup.metadata.deletion_timestamp.is_some() {
+        if matches!(status.phase, Phase::Succeeded | Phase::Failed) {
             return Ok(Action::await_change());
         }
         let namespace = backup.namespace();
@@ -87,7 +101,6 @@ async fn observe(
         let done = Problem::new("BackupSucceeded", "the backup was taken and verified");
         let mut new = judged(backup, ctx, Phase::Succeeded, &done);
         new.completion_time = job.status.as_ref().and_then(|status| status.completion_time.clone());
-        new.location = Some(build::location(db, backup));
         new.size_kib = size(ctx, job)?;
         new
     } else if let Some((at, why)) = status::job_failure(job) {
@@ -99,6 +112,8 @@ async fn observe(
         judged(backup, ctx, Phase::Running, &Problem::new("BackingUp", "the backup is being taken"))
     };
     new.start_time = started.or(new.start_time);
+    // Also of one that is not complete: whoever deletes it deletes what is there.
+    new.location = Some(build::location(db, backup));
     tell(backup, ctx, new).await
 }
 

@@ -15,12 +15,14 @@ use serde_json::{Value, json};
 
 use super::{
     api::{Backup, Bootstrap, Database, Storage},
-    cron::Schedule,
+    cron::{self, Schedule},
     quantity,
 };
 use crate::workload::{INSTANCE, Problem, reasons};
 
-pub(super) use jobs::{backup_job, cron_job, location, restore_job};
+pub(super) use jobs::{
+    backup_job, cron_job, last_backup, last_backup_name, location, removal_job, restore_job,
+};
 pub(super) use server::stateful_set;
 
 /// The label that ties objects to one Database and no other, even one of the same name that came before.
@@ -59,11 +61,18 @@ pub(super) fn check(db: &Database) -> Result<(), Problem> {
             db.spec.storage.size
         )));
     }
-    match &db.spec.backup {
-        Some(backup) => Schedule::parse(&backup.schedule)
-            .map(|_| ())
-            .map_err(|why| Problem::spec(format!("spec.backup.schedule: {why}"))),
-        None => Ok(()),
+    check_schedule(db)
+}
+
+fn check_schedule(db: &Database) -> Result<(), Problem> {
+    let Some(backup) = &db.spec.backup else { return Ok(()) };
+    Schedule::parse(&backup.schedule).map_err(|why| Problem::spec(format!("spec.backup.schedule: {why}")))?;
+    match cron::zone(&backup.time_zone) {
+        Some(_) => Ok(()),
+        None => Err(Problem::spec(format!(
+            "spec.backup.timeZone is {:?}; write the name of a time zone such as Europe/Rome, or Etc/UTC",
+            backup.time_zone
+        ))),
     }
 }
 

@@ -1,27 +1,32 @@
 //! The flow of a Database: credentials, volumes, restore, children, growth, restart, status.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use k8s_openapi::api::{
     apps::v1::StatefulSet,
     batch::v1::{CronJob, Job},
-    core::v1::{ConfigMap, PersistentVolumeClaim, Pod, Secret, Service},
+    core::v1::{ConfigMap, Event as CoreEvent, PersistentVolumeClaim, Pod, Secret, Service},
 };
-use kube::{Resource, ResourceExt};
+use kube::{Api, Resource, ResourceExt, api::ListParams};
 use windlass::{
-    Action, Children, Context, Controller, Event, Object, ObjectKey, Reader, ReconcileError, Reconciler, rbac,
+    Action, Children, Context, Controller, Event, Object, ObjectKey, Reader, ReconcileError, Reconciler,
+    conditions::{self, READY},
+    rbac,
 };
 
 use super::{
-    api::{Database, DatabaseBackup, DeletionPolicy, Location, Method, Phase},
-    build,
+    api::{Database, DatabaseBackup, Location, Method, Phase},
+    build, deletion,
     status::{self, Seen},
     storage,
 };
-use crate::workload::{Problem, Settings, pods, ready_event, report};
+use crate::workload::{Problem, Settings, known, pods, ready_event, reasons, report};
 
 /// What keeps a Database from going before its data has been dealt with.
 pub const FINALIZER: &str = "database.example.com/data";
+
+/// How often to look for what no watch tells.
+const LOOK_AGAIN: Duration = Duration::from_secs(5);
 
 /// Why a Database could not be brought in line with its spec.
 #[derive(Debug, thiserror::Error)]
@@ -59,6 +64,12 @@ pub enum Error {
     /// The finalizer could not be added or removed.
     #[error("failed to change the finalizer")]
     Finalize(#[source] windlass::Error),
+    /// The last backup could not be asked for.
+    #[error("failed to create the last backup")]
+    CreateBackup(#[source] windlass::Error),
+    /// The events of the StatefulSet could not be read.
+    #[error("failed to read the events of the StatefulSet")]
+    ReadEvents(#[source] Box<kube::Error>),
     /// The status was refused, or could not be sent.
     #[error("failed to update the status")]
     UpdateStatus(#[source] windlass::Error),
@@ -67,7 +78,7 @@ pub enum Error {
 impl Error {
     fn request(&self) -> Option<&windlass::Error> {
         match self {
-            Self::Build(_) | Self::Password(_) | Self::ReplaceStatefulSet(_) => None,
+            Self::Build(_) | Self::Password(_) | Self::ReplaceStatefulSet(_) | Self::ReadEvents(_) => None,
             Self::Read(source)
             | Self::CreateSecret(source)
             | Self::CreateClaim(source)
@@ -75,6 +86,7 @@ impl Error {
             | Self::GrowVolume(source)
             | Self::Restart(source)
             | Self::DeleteData(source)
+            | Self::CreateBackup(source)
             | Self::Finalize(source)
             | Self::UpdateStatus(source) => Some(source),
         }
@@ -87,6 +99,7 @@ impl ReconcileError for Error {
             Self::Build(problem) => problem.reason,
             Self::Password(_) => "PasswordFailed",
             Self::ReplaceStatefulSet(_) => "ReplaceFailed",
+            Self::ReadEvents(_) => "ReadFailed",
             other => other.request().map_or("Failed", ReconcileError::category),
         }
     }
@@ -117,6 +130,8 @@ pub fn controller(settings: Settings) -> Controller<Databases> {
             rbac::rule("", ["secrets"], ["create", "delete"]),
             rbac::rule("", ["persistentvolumeclaims"], ["create", "patch", "delete"]),
             rbac::rule("", ["pods"], ["delete"]),
+            rbac::rule("", ["events"], ["list"]),
+            rbac::rule("database.example.com", ["databasebackups"], ["create"]),
         ]);
     settings.apply(pods::watched(controller, build::UID))
 }
@@ -150,7 +165,7 @@ impl Reconciler for Databases {
 
     async fn reconcile(&self, db: Arc<Database>, ctx: &Context<Database>) -> Result<Action, Error> {
         if db.metadata.deletion_timestamp.is_some() {
-            return finalize(&db, ctx).await;
+            return deletion::finalize(&db, ctx).await;
         }
         let mut seen = look(&db, ctx)?;
         if let Err(problem) = build::check(&db).and_then(|()| build::check_version(&db)) {
@@ -161,8 +176,11 @@ impl Reconciler for Databases {
         warn(&db, ctx);
         // Only adds it: an object that is going takes the other path.
         ctx.finalize(FINALIZER, || async { Ok::<(), windlass::Error>(()) }).await.map_err(Error::Finalize)?;
-        ensure_secret(&db, ctx).await?;
-        ensure_backup_claim(&db, ctx).await?;
+        if let Err(error) = ensure_lasting(&db, ctx).await {
+            seen.problem = error.request().and_then(Problem::of);
+            tell(&db, ctx, &seen).await?;
+            return Err(error);
+        }
         match source(&db, ctx) {
             Ok(source) => converge(&db, ctx, source).await,
             Err(waiting) => {
@@ -182,6 +200,12 @@ fn warn(db: &Database, ctx: &Context<Database>) {
             format!("PostgreSQL {} gets no more fixes; plan a move to a newer version", db.spec.version);
         ctx.event(Event::warning("EndOfLife", note));
     }
+}
+
+/// What outlives the Database: credentials, and a volume for backups.
+async fn ensure_lasting(db: &Database, ctx: &Context<Database>) -> Result<(), Error> {
+    ensure_secret(db, ctx).await?;
+    ensure_backup_claim(db, ctx).await
 }
 
 /// Makes the credentials if there are none. Those of an earlier Database of the name go with its data, and are kept.
@@ -288,10 +312,33 @@ async fn converge(db: &Database, ctx: &Context<Database>, source: Option<Locatio
         .map(|why| Problem::new("ShrinkRefused", why))
         .or(problem)
         .or_else(|| applied.as_ref().err().and_then(Problem::of));
+    let missing = seen.set.is_some() && seen.pods.is_empty();
+    if missing {
+        seen.refusal = refusal(db, ctx).await?;
+    }
     restart(db, ctx, &seen).await?;
     tell(db, ctx, &seen).await?;
     applied.map_err(Error::ApplyChildren)?;
-    Ok(Action::await_change())
+    // Nothing that is watched tells of a Pod that was refused, or is let in at last.
+    Ok(if missing { Action::requeue(LOOK_AGAIN) } else { Action::await_change() })
+}
+
+/// Why the StatefulSet makes no Pod: a quota, a policy or a webhook. Only its events say so, those since the server
+/// was last there: an older one tells of something that is over.
+async fn refusal(db: &Database, ctx: &Context<Database>) -> Result<Option<Problem>, Error> {
+    let ready = conditions::find(known(db), READY).filter(|ready| ready.status != "True");
+    let Some(since) = ready.map(|ready| ready.last_transition_time.0) else { return Ok(None) };
+    let api = Api::<CoreEvent>::namespaced(ctx.client().clone(), &db.namespace().unwrap_or_default());
+    let about = format!("involvedObject.kind=StatefulSet,involvedObject.name={}", db.name_any());
+    let events = api.list(&ListParams::default().fields(&about)).await;
+    let events = events.map_err(|source| Error::ReadEvents(Box::new(source)))?.items;
+    let failed = events.into_iter().filter(|event| event.reason.as_deref() == Some("FailedCreate"));
+    let told = |event: &CoreEvent| {
+        let last = event.last_timestamp.as_ref().or(event.metadata.creation_timestamp.as_ref());
+        last.map(|time| time.0)
+    };
+    let last = failed.filter(|event| told(event) >= Some(since)).max_by_key(told);
+    Ok(last.and_then(|event| event.message).map(|why| Problem::new(reasons::FAILED_CREATE, why)))
 }
 
 /// The StatefulSet that is there and is not on its way out.
@@ -372,7 +419,7 @@ async fn restart(db: &Database, ctx: &Context<Database>, seen: &Seen) -> Result<
 }
 
 /// What is there, from the cache.
-fn look(db: &Database, ctx: &Context<Database>) -> Result<Seen, Error> {
+pub(super) fn look(db: &Database, ctx: &Context<Database>) -> Result<Seen, Error> {
     let namespace = db.namespace();
     let (uid, name) = (db.uid().unwrap_or_default(), db.name_any());
     let jobs = ctx.list::<Job>(namespace.as_deref()).map_err(Error::Read)?;
@@ -387,56 +434,12 @@ fn look(db: &Database, ctx: &Context<Database>) -> Result<Seen, Error> {
         jobs: jobs.into_iter().filter(is_ours).collect(),
         backups: backups.into_iter().filter(|backup| backup.spec.database_ref.name == name).collect(),
         problem: None,
+        refusal: None,
         waiting: None,
     })
 }
 
-async fn tell(db: &Database, ctx: &Context<Database>, seen: &Seen) -> Result<(), Error> {
+pub(super) async fn tell(db: &Database, ctx: &Context<Database>, seen: &Seen) -> Result<(), Error> {
     let new = status::observed(db, seen, ctx.now());
     report(db, ctx, new, ready_event).await.map_err(Error::UpdateStatus)
-}
-
-/// Lets a Database go: not while it is protected, and with its data only if it says so.
-async fn finalize(db: &Database, ctx: &Context<Database>) -> Result<Action, Error> {
-    if !db.finalizers().iter().any(|name| name == FINALIZER) {
-        return Ok(Action::await_change());
-    }
-    if db.spec.deletion_protection {
-        let mut seen = look(db, ctx)?;
-        let message = "the Database is to be deleted and is protected; set spec.deletionProtection to false to let it \
-                       go. Until then it goes on serving";
-        seen.problem = Some(Problem::new("DeletionProtected", message));
-        tell(db, ctx, &seen).await?;
-        return Ok(Action::await_change());
-    }
-    // The server first: a volume that is in use is not let go.
-    let owned = ctx.owned::<StatefulSet>().map_err(Error::Read)?;
-    for set in owned.iter().filter(|set| set.meta().deletion_timestamp.is_none()) {
-        ctx.delete(&**set).await.map_err(Error::DeleteData)?;
-    }
-    let uid = db.uid().unwrap_or_default();
-    let left = ctx.indexed::<Pod>(build::UID, &uid).map_err(Error::Read)?;
-    if !left.is_empty() || !owned.is_empty() {
-        return Ok(Action::await_change());
-    }
-    if db.spec.deletion_policy == DeletionPolicy::Delete {
-        delete_data(db, ctx).await?;
-    }
-    ctx.release(FINALIZER).await.map_err(Error::Finalize)?;
-    Ok(Action::await_change())
-}
-
-async fn delete_data(db: &Database, ctx: &Context<Database>) -> Result<(), Error> {
-    let namespace = db.namespace();
-    for name in [build::data_claim(db), build::backup_claim(&db.name_any())] {
-        let found = ctx.get::<PersistentVolumeClaim>(namespace.as_deref(), &name).map_err(Error::Read)?;
-        if let Some(claim) = found.filter(|claim| claim.labels().get(build::NAME) == Some(&db.name_any())) {
-            ctx.delete(&*claim).await.map_err(Error::DeleteData)?;
-        }
-    }
-    let secret = ctx.get::<Secret>(namespace.as_deref(), &build::secret_name(db)).map_err(Error::Read)?;
-    if let Some(secret) = secret.filter(|secret| secret.labels().get(build::NAME) == Some(&db.name_any())) {
-        ctx.delete(&*secret).await.map_err(Error::DeleteData)?;
-    }
-    Ok(())
 }

@@ -1,4 +1,4 @@
-//! Cron expressions of five fields: whether one is right, and when it is due next, in UTC. Pure.
+//! Cron expressions of five fields: whether one is right, and when it is due next in a time zone. Pure.
 
 use std::collections::BTreeSet;
 
@@ -40,8 +40,8 @@ impl Schedule {
     }
 
     /// The first time after `now` at which the schedule is due; none within eight years is never.
-    pub(super) fn next(&self, now: Timestamp) -> Option<Timestamp> {
-        let start = now.to_zoned(TimeZone::UTC).datetime();
+    pub(super) fn next(&self, now: Timestamp, zone: &TimeZone) -> Option<Timestamp> {
+        let start = now.to_zoned(zone.clone()).datetime();
         let mut date = start.date();
         for _ in 0..(8 * 366) {
             if self.months.contains(&date.month()) && self.is_day(date) {
@@ -49,7 +49,7 @@ impl Schedule {
                     self.hours.iter().flat_map(|hour| self.minutes.iter().map(|minute| (*hour, *minute)));
                 let mut due = times.map(|(hour, minute)| date.at(hour, minute, 0, 0));
                 if let Some(due) = due.find(|due| *due > start) {
-                    return due.to_zoned(TimeZone::UTC).ok().map(|zoned| zoned.timestamp());
+                    return due.to_zoned(zone.clone()).ok().map(|zoned| zoned.timestamp());
                 }
             }
             date = date.checked_add(1.day()).ok()?;
@@ -65,6 +65,11 @@ impl Schedule {
             _ => day && weekday,
         }
     }
+}
+
+/// The time zone of this name, such as `Europe/Rome`.
+pub(super) fn zone(name: &str) -> Option<TimeZone> {
+    TimeZone::get(name).ok()
 }
 
 fn field(name: &str, text: &str, least: i8, most: i8) -> Result<BTreeSet<i8>, String> {

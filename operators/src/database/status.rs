@@ -18,7 +18,7 @@ use windlass::{
 use super::{
     api::{Database, DatabaseBackup, DatabaseStatus, Phase, Services},
     build,
-    cron::Schedule,
+    cron::{self, Schedule},
     quantity,
 };
 use crate::workload::{Problem, known, pods, reasons};
@@ -40,6 +40,8 @@ pub(super) struct Seen {
     pub(super) backups: Vec<Arc<DatabaseBackup>>,
     /// What keeps the Database from being what it should be.
     pub(super) problem: Option<Problem>,
+    /// Why no server is made, as the cluster's own events say.
+    pub(super) refusal: Option<Problem>,
     /// What it waits for, if nothing is wrong.
     pub(super) waiting: Option<Problem>,
 }
@@ -124,7 +126,7 @@ pub(super) fn runs_current(set: &StatefulSet, pod: &Pod) -> bool {
 }
 
 fn degraded(seen: &Seen) -> Condition {
-    let problem = seen.problem.clone().or_else(|| pods::trouble(&seen.pods));
+    let problem = seen.problem.clone().or_else(|| seen.refusal.clone()).or_else(|| pods::trouble(&seen.pods));
     match problem {
         Some(problem) => is_true(DEGRADED, problem.reason, problem.message),
         None => is_false(DEGRADED, reasons::AS_EXPECTED, ""),
@@ -141,7 +143,8 @@ fn last_backup(seen: &Seen) -> Option<Time> {
 
 fn next_backup(db: &Database, now: Timestamp) -> Option<Time> {
     let backup = db.spec.backup.as_ref().filter(|backup| !backup.suspend)?;
-    Schedule::parse(&backup.schedule).ok()?.next(now).map(Time)
+    let zone = cron::zone(&backup.time_zone)?;
+    Schedule::parse(&backup.schedule).ok()?.next(now, &zone).map(Time)
 }
 
 /// The newest backup decides: of the Jobs of the schedule, and of the backups on demand.

@@ -13,7 +13,7 @@ use super::{
     Database,
     api::{Location, Method},
     build,
-    cron::Schedule,
+    cron::{self, Schedule},
     quantity, sample,
     status::{self, BACKUP_HEALTHY, STORAGE_RESIZING, Seen},
     storage,
@@ -34,7 +34,23 @@ fn at(text: &str) -> Timestamp {
 }
 
 fn next(schedule: &str, now: &str) -> String {
-    Schedule::parse(schedule).unwrap().next(at(now)).unwrap().to_string()
+    next_in(schedule, "Etc/UTC", now)
+}
+
+fn next_in(schedule: &str, zone: &str, now: &str) -> String {
+    let zone = cron::zone(zone).unwrap();
+    Schedule::parse(schedule).unwrap().next(at(now), &zone).unwrap().to_string()
+}
+
+#[test]
+fn a_schedule_is_due_in_its_own_time_zone() {
+    assert_eq!(next_in("0 2 * * *", "Europe/Rome", "2026-01-10T12:00:00Z"), "2026-01-11T01:00:00Z");
+    assert_eq!(next_in("0 2 * * *", "Europe/Rome", "2026-07-10T12:00:00Z"), "2026-07-11T00:00:00Z");
+    assert_eq!(next_in("0 2 * * *", "Asia/Tokyo", "2026-01-10T16:59:00Z"), "2026-01-10T17:00:00Z");
+    let problem = build::check(&db(json!({"backup": {"timeZone": "Rome"}}))).unwrap_err();
+    assert!(problem.message.contains("spec.backup.timeZone"), "{problem}");
+    let job = build::cron_job(&db(json!({"backup": {"timeZone": "Europe/Rome"}})));
+    assert_eq!(job.spec.time_zone.as_deref(), Some("Europe/Rome"));
 }
 
 #[test]
@@ -121,6 +137,7 @@ fn a_restore_mounts_the_other_databases_backups_beside_its_own_data() {
         directory: "on-demand/now".into(),
         method: Method::Physical,
         version: "13".into(),
+        image: "postgres:13".into(),
     };
     let job = serde_json::to_value(build::restore_job(&db(json!({})), &location)).unwrap();
     let pod = &job["spec"]["template"]["spec"];
@@ -131,6 +148,36 @@ fn a_restore_mounts_the_other_databases_backups_beside_its_own_data() {
     let env = pod["containers"][0]["env"].as_array().unwrap();
     let from = env.iter().find(|it| it["name"] == "RESTORE_FROM").unwrap();
     assert_eq!(from["value"], "/backups/on-demand/now");
+}
+
+#[test]
+fn a_removal_names_one_backup_and_nothing_else() {
+    let database = db(json!({"pod": {"imagePullPolicy": "Never"}}));
+    let backup = crate::database::backup_sample();
+    let location = build::location(&database, &backup);
+    let job = serde_json::to_value(build::removal_job(&backup, &location, Some(&database))).unwrap();
+    let pod = &job["spec"]["template"]["spec"];
+    let container = &pod["containers"][0];
+    let place = "/backups/on-demand/my-db-now";
+    assert_eq!(container["command"], json!(["rm", "-rf", place, format!("{place}.partial")]));
+    assert_eq!(
+        (&container["image"], &container["imagePullPolicy"]),
+        (&json!("postgres:13"), &json!("Never"))
+    );
+    assert_eq!(pod["volumes"][0]["persistentVolumeClaim"]["claimName"], "my-db-backups");
+    let orphan = serde_json::to_value(build::removal_job(&backup, &location, None)).unwrap();
+    assert_eq!(orphan["spec"]["template"]["spec"]["containers"][0]["image"], "postgres:13");
+}
+
+#[test]
+fn the_last_backup_has_another_name_in_each_life_and_fits() {
+    let mut database = db(json!({"backup": {"method": "Logical"}}));
+    database.metadata.name = Some("d".repeat(40));
+    database.metadata.uid = Some("0a1b2c3d-4e5f".into());
+    let last = build::last_backup(&database);
+    assert_eq!(last.metadata.name.as_deref().unwrap(), format!("{}-final-0a1b2c3d", "d".repeat(40)));
+    assert_eq!(last.metadata.name.unwrap().len(), 55);
+    assert_eq!((last.spec.method, last.metadata.owner_references), (Method::Logical, None));
 }
 
 #[test]

@@ -139,7 +139,7 @@ async fn standing(bed: &Bed, subject: Subject) -> Vec<String> {
     found
 }
 
-async fn objects<K>(bed: &Bed) -> Vec<String>
+pub(crate) async fn objects<K>(bed: &Bed) -> Vec<String>
 where
     K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
         + Clone
@@ -166,14 +166,62 @@ where
     .collect()
 }
 
+/// What happens to an object in its life, stage by stage, and how to tell that a stage is over.
+pub(crate) trait Story: Copy + Send + Sync {
+    /// How many stages there are. After the last one nothing is left.
+    fn stages(&self) -> usize;
+    /// What a user does at the beginning of a stage.
+    fn act(&self, bed: &Bed, stage: usize) -> impl Future<Output = ()> + Send;
+    /// Waits until a stage is over.
+    fn done(&self, bed: &Bed, stage: usize) -> impl Future<Output = ()> + Send;
+    /// What stands, without what differs from one life to the next.
+    fn standing(&self, bed: &Bed) -> impl Future<Output = Vec<String>> + Send;
+}
+
+impl Story for Subject {
+    fn stages(&self) -> usize {
+        3
+    }
+
+    async fn act(&self, bed: &Bed, stage: usize) {
+        match stage {
+            0 => drop(self.create(bed, self.object("it", 2)).await),
+            1 => {
+                let change = json!({"spec": {self.size_field: 1, "image": self.other_image}});
+                self.merge(bed, "it", change).await;
+            }
+            _ => drop(bed.dynamic(self.name).delete("it", &DeleteParams::default()).await.unwrap()),
+        }
+    }
+
+    async fn done(&self, bed: &Bed, stage: usize) {
+        let size = if stage == 0 { 2 } else { 1 };
+        if stage < 2 {
+            self.settled(bed, "it", size).await;
+            eventually("no Pod is left that should not be", || async {
+                let pods = bed.api::<Pod>().list(&ListParams::default()).await.unwrap().items;
+                (pods.len() == usize::try_from(size).unwrap()).then_some(())
+            })
+            .await;
+        } else {
+            eventually("nothing is left", || async { self.standing(bed).await.is_empty().then_some(()) })
+                .await;
+        }
+    }
+
+    async fn standing(&self, bed: &Bed) -> Vec<String> {
+        standing(bed, *self).await
+    }
+}
+
 /// One life, in a namespace of its own. Returns what stood after each stage, and how many writes were left.
-struct Life<'a> {
+struct Life<'a, S> {
     cluster: &'a Cluster,
-    subject: Subject,
+    story: S,
     operator: fn(&str) -> Operator,
 }
 
-impl Life<'_> {
+impl<S: Story> Life<'_, S> {
     async fn live(&self, fuse: &Fuse) -> Vec<Vec<String>> {
         let client = self.cluster.client();
         let bed = Bed { namespace: create_namespace(&client).await, client };
@@ -184,11 +232,11 @@ impl Life<'_> {
         let mut running = Running::start(make(), fuse.around(limited()));
         let mut mortal = true;
         let mut stood = Vec::new();
-        for stage in 0..3 {
-            self.act(&bed, stage).await;
+        for stage in 0..self.story.stages() {
+            self.story.act(&bed, stage).await;
             if mortal {
                 tokio::select! {
-                    () = self.done(&bed, stage) => {}
+                    () = self.story.done(&bed, stage) => {}
                     () = fuse.blown.cancelled() => {
                         running.kill();
                         running = Running::start(make(), limited());
@@ -196,47 +244,20 @@ impl Life<'_> {
                     }
                 }
             }
-            self.done(&bed, stage).await;
-            stood.push(standing(&bed, self.subject).await);
+            self.story.done(&bed, stage).await;
+            stood.push(self.story.standing(&bed).await);
         }
         running.kill();
         stood
     }
-
-    async fn act(&self, bed: &Bed, stage: usize) {
-        let subject = self.subject;
-        match stage {
-            0 => drop(subject.create(bed, subject.object("it", 2)).await),
-            1 => {
-                let change = json!({"spec": {subject.size_field: 1, "image": subject.other_image}});
-                subject.merge(bed, "it", change).await;
-            }
-            _ => drop(bed.dynamic(subject.name).delete("it", &DeleteParams::default()).await.unwrap()),
-        }
-    }
-
-    async fn done(&self, bed: &Bed, stage: usize) {
-        let (subject, size) = (self.subject, if stage == 0 { 2 } else { 1 });
-        if stage < 2 {
-            subject.settled(bed, "it", size).await;
-            eventually("no Pod is left that should not be", || async {
-                let pods = bed.api::<Pod>().list(&ListParams::default()).await.unwrap().items;
-                (pods.len() == usize::try_from(size).unwrap()).then_some(())
-            })
-            .await;
-        } else {
-            eventually("nothing is left", || async { standing(bed, subject).await.is_empty().then_some(()) })
-                .await;
-        }
-    }
 }
 
 /// Lives one life undisturbed, and one for each write at which the operator may die, twice.
-pub(crate) async fn survives_a_crash_at_every_write(subject: Subject, operator: fn(&str) -> Operator) {
+pub(crate) async fn survives_a_crash_at_every_write<S: Story>(story: S, operator: fn(&str) -> Operator) {
     const MANY: i64 = 1_000_000;
     let cluster = Cluster::start().await.unwrap();
     install::crds(&cluster.client(), operator("default").crds()).await.unwrap();
-    let life = Life { cluster: &cluster, subject, operator };
+    let life = Life { cluster: &cluster, story, operator };
     let whole = Fuse::new(MANY, Last::Unsent);
     let expected = life.live(&whole).await;
     let writes = MANY - whole.left.load(Ordering::SeqCst);

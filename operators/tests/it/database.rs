@@ -1,5 +1,8 @@
 //! Database and DatabaseBackup, from the seed's YAML to a restore.
 
+mod crash;
+mod postgres;
+
 use std::time::Duration;
 
 use k8s_openapi::api::{
@@ -9,12 +12,12 @@ use k8s_openapi::api::{
 };
 use kube::{
     ResourceExt,
-    api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams},
+    api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams},
 };
 use serde_json::{Value, json};
 use windlass::Operator;
 use windlass_operators::{
-    database::{backup_controller, controller, kinds, v1alpha1_sample},
+    database::{Database, DatabaseBackup, backup_controller, controller, kinds, v1alpha1_sample},
     workload::Settings,
 };
 
@@ -33,10 +36,9 @@ fn operator(namespace: &str) -> Operator {
 on_both_clusters! { operator =>
     a_spec_that_cannot_be_is_refused
     the_older_version_is_served_and_loses_nothing
-}
-
-// These need a storage class that provisions volumes, and the testbed has none.
-on_the_embedded_cluster! { operator =>
+    what_no_schema_can_say_is_refused_by_the_webhook
+    a_last_backup_is_taken_before_the_data_goes
+    a_deleted_backup_takes_its_files_with_it
     a_database_gets_its_children_and_becomes_ready
     credentials_are_made_once_and_kept
     a_second_reconcile_writes_nothing
@@ -44,9 +46,26 @@ on_the_embedded_cluster! { operator =>
     a_backup_is_taken_and_restored_into_a_new_database
     a_deleted_database_leaves_its_data_and_finds_it_again
     a_deletion_policy_of_delete_leaves_nothing
-    a_protected_database_goes_on_serving
     a_volume_grows_and_the_statefulset_follows
     another_major_version_is_blocked
+}
+
+mod without_webhooks {
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn the_controller_holds() {
+        crate::bed::run(crate::bed::Ground::Embedded, super::bare_operator, super::the_controller_holds)
+            .await;
+    }
+}
+
+/// The same with one version and no webhooks.
+fn bare_operator(namespace: &str) -> Operator {
+    let settings = Settings { resync: Some(Duration::from_millis(500)), ..Settings::default() };
+    Operator::new("database-operator")
+        .crd::<Database>()
+        .crd::<DatabaseBackup>()
+        .controller(controller(settings).namespace(namespace))
+        .controller(backup_controller(settings).namespace(namespace))
 }
 
 fn spec() -> Value {
@@ -233,21 +252,6 @@ async fn a_deletion_policy_of_delete_leaves_nothing(bed: Bed) {
     .await;
 }
 
-async fn a_protected_database_goes_on_serving(bed: Bed) {
-    create(&bed, "database", database("db", json!({"deletionProtection": true}))).await;
-    settled(&bed, "db").await;
-    bed.dynamic("database").delete("db", &DeleteParams::default()).await.unwrap();
-    let message = condition(&bed, "db", "Degraded", "True", "DeletionProtected").await;
-    assert!(message.contains("spec.deletionProtection"), "{message}");
-    condition(&bed, "db", "Ready", "True", "Available").await;
-    assert_eq!(bed.pods().await.len(), 1);
-    merge(&bed, "db", json!({"spec": {"deletionProtection": false}})).await;
-    eventually("it is gone", || async {
-        bed.dynamic("database").get_opt("db").await.unwrap().is_none().then_some(())
-    })
-    .await;
-}
-
 async fn a_volume_grows_and_the_statefulset_follows(bed: Bed) {
     create(&bed, "database", database("db", json!({}))).await;
     settled(&bed, "db").await;
@@ -302,13 +306,65 @@ async fn a_spec_that_cannot_be_is_refused(bed: Bed) {
             other => panic!("expected a refusal of {patch}, got {other:?}"),
         }
     }
-    // No schema knows cron: the controller does.
-    create(&bed, "database", database("odd", json!({"backup": {"schedule": "every day at two"}}))).await;
-    let message = condition(&bed, "odd", "Degraded", "True", "InvalidSpec").await;
-    assert!(message.contains("spec.backup.schedule"), "{message}");
 }
 
 async fn another_major_version_is_blocked(bed: Bed) {
+    create(&bed, "database", database("db", json!({}))).await;
+    settled(&bed, "db").await;
+    let api = bed.dynamic("database");
+    let change = Patch::Merge(json!({"spec": {"version": "16"}}));
+    let message = eventually("another version is refused", || async {
+        match api.patch("db", &PatchParams::default(), &change).await {
+            Err(kube::Error::Api(status)) => Some(status.message),
+            // The API server has yet to learn of the webhook; the controller blocks it all the same.
+            _ => None,
+        }
+    })
+    .await;
+    assert!(message.contains("the data is of version 15"), "{message}");
+    condition(&bed, "db", "Ready", "True", "Available").await;
+}
+
+/// Waits until the API server refuses an object: it may have yet to learn of the webhook.
+async fn refused(bed: &Bed, object: Value) -> String {
+    let api = bed.dynamic("database");
+    let object: DynamicObject = serde_json::from_value(object).unwrap();
+    eventually(&format!("{} is refused", object.name_any()), || async {
+        match api.create(&PostParams::default(), &object).await {
+            Err(kube::Error::Api(status)) if !status.is_already_exists() => Some(status.message),
+            _ => {
+                let _ = api.delete(&object.name_any(), &DeleteParams::default()).await;
+                None
+            }
+        }
+    })
+    .await
+}
+
+async fn what_no_schema_can_say_is_refused_by_the_webhook(bed: Bed) {
+    let message = refused(&bed, database("odd", json!({"backup": {"schedule": "every day at two"}}))).await;
+    assert!(message.contains("spec.backup.schedule") && message.contains("4 fields"), "{message}");
+    let message = refused(&bed, database("odd", json!({"backup": {"timeZone": "Rome"}}))).await;
+    assert!(message.contains("spec.backup.timeZone"), "{message}");
+    let message = refused(&bed, database("odd", json!({"version": "99"}))).await;
+    assert!(message.contains("from 13 to 18"), "{message}");
+
+    create(&bed, "database", database("safe", json!({"deletionProtection": true}))).await;
+    match bed.dynamic("database").delete("safe", &DeleteParams::default()).await {
+        Err(kube::Error::Api(status)) => {
+            assert!(status.message.contains("spec.deletionProtection"), "{}", status.message);
+        }
+        other => panic!("expected a refusal, got {other:?}"),
+    }
+    let kept = bed.dynamic("database").get("safe").await.unwrap();
+    assert_eq!(kept.metadata.deletion_timestamp, None);
+}
+
+async fn the_controller_holds(bed: Bed) {
+    create(&bed, "database", database("odd", json!({"backup": {"schedule": "every day at two"}}))).await;
+    let message = condition(&bed, "odd", "Degraded", "True", "InvalidSpec").await;
+    assert!(message.contains("spec.backup.schedule"), "{message}");
+
     create(&bed, "database", database("db", json!({}))).await;
     settled(&bed, "db").await;
     merge(&bed, "db", json!({"spec": {"version": "16"}})).await;
@@ -317,6 +373,61 @@ async fn another_major_version_is_blocked(bed: Bed) {
     merge(&bed, "db", json!({"spec": {"version": "15"}})).await;
     settled(&bed, "db").await;
     condition(&bed, "db", "Degraded", "False", "AsExpected").await;
+
+    merge(&bed, "db", json!({"spec": {"deletionProtection": true}})).await;
+    bed.dynamic("database").delete("db", &DeleteParams::default()).await.unwrap();
+    let message = condition(&bed, "db", "Degraded", "True", "DeletionProtected").await;
+    assert!(message.contains("spec.deletionProtection"), "{message}");
+    condition(&bed, "db", "Ready", "True", "Available").await;
+    assert_eq!(bed.pods().await.len(), 1, "it goes on serving");
+    merge(&bed, "db", json!({"spec": {"deletionProtection": false}})).await;
+    eventually("it is gone", || async {
+        bed.dynamic("database").get_opt("db").await.unwrap().is_none().then_some(())
+    })
+    .await;
+}
+
+async fn a_last_backup_is_taken_before_the_data_goes(bed: Bed) {
+    create(&bed, "database", database("db", json!({"deletionPolicy": "BackupThenDelete"}))).await;
+    settled(&bed, "db").await;
+    bed.dynamic("database").delete("db", &DeleteParams::default()).await.unwrap();
+    eventually("the Database is gone", || async {
+        bed.dynamic("database").get_opt("db").await.unwrap().is_none().then_some(())
+    })
+    .await;
+    let backups = bed.dynamic("databasebackup").list(&ListParams::default()).await.unwrap().items;
+    let [last] = &backups[..] else { panic!("expected one backup, got {backups:?}") };
+    assert!(last.name_any().starts_with("db-final-"));
+    assert_eq!(last.data["status"]["phase"], "Succeeded");
+    eventually("the data is gone, and the backups are not", || async {
+        let claims = bed.api::<PersistentVolumeClaim>().list(&ListParams::default()).await.unwrap().items;
+        let left: Vec<String> = claims.iter().map(ResourceExt::name_any).collect();
+        let secret = bed.api::<Secret>().get_opt("db-credentials").await.unwrap();
+        (left == ["db-backups"] && secret.is_none()).then_some(())
+    })
+    .await;
+}
+
+async fn a_deleted_backup_takes_its_files_with_it(bed: Bed) {
+    create(&bed, "database", database("db", json!({}))).await;
+    let backup = json!({
+        "apiVersion": "database.example.com/v1", "kind": "DatabaseBackup",
+        "metadata": {"name": "now"}, "spec": {"databaseRef": {"name": "db"}},
+    });
+    create(&bed, "databasebackup", backup).await;
+    let backups = bed.dynamic("databasebackup");
+    eventually("the backup succeeded", || async {
+        let status = backups.get("now").await.unwrap().data.get("status")?.clone();
+        (status["phase"] == "Succeeded").then_some(())
+    })
+    .await;
+    assert_eq!(backups.get("now").await.unwrap().finalizers(), ["database.example.com/files"]);
+    backups.delete("now", &DeleteParams::default()).await.unwrap();
+    eventually("it is gone with its Jobs", || async {
+        let left = backups.get_opt("now").await.unwrap().is_some() || bed.count::<Job>().await > 0;
+        (!left).then_some(())
+    })
+    .await;
 }
 
 /// What is written in one version is read in the other, and what only v1 can say survives a change in v1alpha1.

@@ -44,18 +44,6 @@ macro_rules! on_the_real_cluster {
     };
 }
 
-/// Defines tests for the embedded cluster only, for cases that need what the testbed lacks.
-macro_rules! on_the_embedded_cluster {
-    ($operator:ident => $($case:ident)+) => {
-        mod embedded_only {
-            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            async fn $case() {
-                crate::bed::run(crate::bed::Ground::Embedded, super::$operator, super::$case).await;
-            })+
-        }
-    };
-}
-
 mod bed;
 mod crash;
 mod database;

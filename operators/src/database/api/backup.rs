@@ -18,7 +18,7 @@ use crate::workload::Reported;
     shortname = "dbb",
     category = "windlass",
     namespaced,
-    doc = "DatabaseBackup takes one backup of a Database. Deleting it leaves the backup's files where they are.",
+    doc = "DatabaseBackup takes one backup of a Database. Deleting it deletes the backup's files.",
     derive = "PartialEq",
     status = "DatabaseBackupStatus",
     printcolumn(name = "Database", type_ = "string", json_path = ".spec.databaseRef.name"),
@@ -27,7 +27,7 @@ use crate::workload::Reported;
     printcolumn(name = "Size-KiB", type_ = "integer", json_path = ".status.sizeKiB"),
     printcolumn(name = "Completed", type_ = "date", json_path = ".status.completionTime"),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
-    validation = Rule::new("self.metadata.name.size() <= 50").message("the name is also the Job's: at most 50 characters")
+    validation = Rule::new("self.metadata.name.size() <= 55").message("the name is also the Job's: at most 55 characters")
 )]
 #[x_kube(validation = Rule::new("self == oldSelf").message("a backup cannot be changed: create another one"))]
 #[serde(rename_all = "camelCase")]
@@ -66,6 +66,9 @@ pub struct Location {
     pub method: Method,
     /// The major version of the server.
     pub version: String,
+    /// The image that has the programs to read it.
+    #[serde(default)]
+    pub image: String,
 }
 
 /// What was last seen of a DatabaseBackup.

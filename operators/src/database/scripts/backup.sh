@@ -3,6 +3,21 @@
 set -eu
 PATH="/usr/lib/postgresql/$PGMAJOR/bin:/usr/local/bin:$PATH"
 
+# Every file against the manifest, and whether the WAL can be read, where the image has the program for that.
+verify() {
+    if [ -x "$(dirname "$(command -v pg_verifybackup)")/pg_waldump" ]; then
+        pg_verifybackup "$1"
+    else
+        pg_verifybackup --no-parse-wal "$1"
+    fi
+}
+
+# The name needs DNS, the address does not; a reference that nobody has resolved is neither.
+case "${SERVICE_ADDRESS:-}" in
+'' | '$('*) ;;
+*) export PGHOSTADDR="$SERVICE_ADDRESS" ;;
+esac
+
 name="${BACKUP_NAME:-$(date -u +%Y%m%dT%H%M%SZ)}"
 place="$BACKUP_ROOT/$BACKUP_KIND/$name"
 if [ ! -d "$place" ]; then
@@ -12,7 +27,7 @@ if [ ! -d "$place" ]; then
     if [ "$BACKUP_METHOD" = Physical ]; then
         pg_basebackup --pgdata="$partial/base" --wal-method=stream --checkpoint=fast \
             --manifest-checksums=SHA256 --no-password
-        pg_verifybackup "$partial/base"
+        verify "$partial/base"
     else
         pg_dump --format=custom --file="$partial/dump" --dbname="$APP_DATABASE" --no-password
         pg_restore --list "$partial/dump" > /dev/null

@@ -4,6 +4,15 @@
 set -eu
 PATH="/usr/lib/postgresql/$PGMAJOR/bin:/usr/local/bin:$PATH"
 
+# Every file against the manifest, and whether the WAL can be read, where the image has the program for that.
+verify() {
+    if [ -x "$(dirname "$(command -v pg_verifybackup)")/pg_waldump" ]; then
+        pg_verifybackup "$1"
+    else
+        pg_verifybackup --no-parse-wal "$1"
+    fi
+}
+
 if [ -s "$PGDATA/PG_VERSION" ]; then
     found=$(cat "$PGDATA/PG_VERSION")
     [ "$found" = "$PGMAJOR" ] && exit 0
@@ -16,7 +25,7 @@ rm -rf "$new"
 mkdir -p "$(dirname "$new")"
 
 if [ "${RESTORE_METHOD:-}" = Physical ]; then
-    pg_verifybackup "$RESTORE_FROM/base"
+    verify "$RESTORE_FROM/base"
     cp -a "$RESTORE_FROM/base" "$new"
     chmod 0700 "$new"
 else

@@ -22,16 +22,25 @@ fn method() -> impl Strategy<Value = Method> {
 }
 
 fn backup() -> impl Strategy<Value = hub::Backup> {
-    (any::<bool>(), "[0-9] [0-9] \\* \\* \\*", method(), 1..9_i32, option::of(storage())).prop_map(
-        |(suspend, schedule, method, count, target)| hub::Backup {
+    let time = ("[0-9] [0-9] \\* \\* \\*", "(Etc/UTC|Europe/Rome)");
+    (any::<bool>(), time, method(), 1..9_i32, option::of(storage())).prop_map(
+        |(suspend, (schedule, time_zone), method, count, target)| hub::Backup {
             suspend,
             schedule,
+            time_zone,
             method,
             retention: Retention { count },
             target: target.map(|claim| Target { persistent_volume_claim: claim }),
-            ..hub::Backup::default()
         },
     )
+}
+
+fn policy() -> impl Strategy<Value = DeletionPolicy> {
+    prop_oneof![
+        Just(DeletionPolicy::Retain),
+        Just(DeletionPolicy::Delete),
+        Just(DeletionPolicy::BackupThenDelete)
+    ]
 }
 
 fn bootstrap() -> impl Strategy<Value = Bootstrap> {
@@ -50,10 +59,9 @@ prop_compose! {
         backup in option::of(backup()),
         bootstrap in option::of(bootstrap()),
         parameters in btree_map("[a-z_]{1,5}", "[a-z0-9' ]{0,5}", 0..3),
-        keep in any::<bool>(),
+        deletion_policy in policy(),
         deletion_protection in any::<bool>(),
     ) -> hub::DatabaseSpec {
-        let deletion_policy = if keep { DeletionPolicy::Retain } else { DeletionPolicy::Delete };
         hub::DatabaseSpec {
             version, image, storage, backup, bootstrap, parameters, deletion_policy, deletion_protection,
             ..hub::DatabaseSpec::default()

@@ -1,0 +1,103 @@
+//! The end of a Database: not while it is protected; a last backup if it asks for one; its server; its data if it says
+//! so; and only then the object itself.
+
+use k8s_openapi::api::{
+    apps::v1::StatefulSet,
+    core::v1::{PersistentVolumeClaim, Pod, Secret},
+};
+use kube::{Resource, ResourceExt};
+use windlass::{Action, Context};
+
+use super::{
+    api::{Database, DatabaseBackup, DeletionPolicy, Phase},
+    build,
+    controller::{Error, FINALIZER, look, tell},
+};
+use crate::workload::Problem;
+
+/// Lets a Database go: not while it is protected, and with its data only if it says so.
+pub(super) async fn finalize(db: &Database, ctx: &Context<Database>) -> Result<Action, Error> {
+    if !db.finalizers().iter().any(|name| name == FINALIZER) {
+        return Ok(Action::await_change());
+    }
+    if db.spec.deletion_protection {
+        let mut seen = look(db, ctx)?;
+        let message = "the Database is to be deleted and is protected; set spec.deletionProtection to false to let it \
+                       go. Until then it goes on serving";
+        seen.problem = Some(Problem::new("DeletionProtected", message));
+        tell(db, ctx, &seen).await?;
+        return Ok(Action::await_change());
+    }
+    if db.spec.deletion_policy == DeletionPolicy::BackupThenDelete && !is_backed_up(db, ctx).await? {
+        return Ok(Action::await_change());
+    }
+    // The server first: a volume that is in use is not let go.
+    let owned = ctx.owned::<StatefulSet>().map_err(Error::Read)?;
+    for set in owned.iter().filter(|set| set.meta().deletion_timestamp.is_none()) {
+        ctx.delete(&**set).await.map_err(Error::DeleteData)?;
+    }
+    let uid = db.uid().unwrap_or_default();
+    let left = ctx.indexed::<Pod>(build::UID, &uid).map_err(Error::Read)?;
+    if !left.is_empty() || !owned.is_empty() {
+        return Ok(Action::await_change());
+    }
+    delete_data(db, ctx).await?;
+    ctx.release(FINALIZER).await.map_err(Error::Finalize)?;
+    Ok(Action::await_change())
+}
+
+/// Whether the last backup is there. It is asked for first, while the server still runs.
+async fn is_backed_up(db: &Database, ctx: &Context<Database>) -> Result<bool, Error> {
+    if !db.status.as_ref().is_some_and(|status| status.initialized) {
+        // There never was any data.
+        return Ok(true);
+    }
+    let name = build::last_backup_name(db);
+    let found = ctx.get::<DatabaseBackup>(db.namespace().as_deref(), &name).map_err(Error::Read)?;
+    if found.is_none() {
+        match ctx.create(build::last_backup(db)).await {
+            Err(error) if !error.is_already_exists() => return Err(Error::CreateBackup(error)),
+            _ => {}
+        }
+    }
+    let mut seen = look(db, ctx)?;
+    let status = found.and_then(|backup| backup.status.clone()).unwrap_or_default();
+    match status.phase {
+        Phase::Succeeded => return Ok(true),
+        Phase::Failed => {
+            let message = format!(
+                "the last backup {name} failed: {}; delete that DatabaseBackup to try again, or set \
+                 spec.deletionPolicy to Delete or Retain",
+                status.error.unwrap_or_default()
+            );
+            seen.problem = Some(Problem::new("LastBackupFailed", message));
+        }
+        Phase::Pending | Phase::Running => {
+            let message = format!("the last backup {name} is being taken before the data is deleted");
+            seen.waiting = Some(Problem::new("TakingLastBackup", message));
+        }
+    }
+    tell(db, ctx, &seen).await?;
+    Ok(false)
+}
+
+async fn delete_data(db: &Database, ctx: &Context<Database>) -> Result<(), Error> {
+    let namespace = db.namespace();
+    let mut claims = vec![build::data_claim(db)];
+    match db.spec.deletion_policy {
+        DeletionPolicy::Retain => return Ok(()),
+        DeletionPolicy::Delete => claims.push(build::backup_claim(&db.name_any())),
+        DeletionPolicy::BackupThenDelete => {}
+    }
+    for name in claims {
+        let found = ctx.get::<PersistentVolumeClaim>(namespace.as_deref(), &name).map_err(Error::Read)?;
+        if let Some(claim) = found.filter(|claim| claim.labels().get(build::NAME) == Some(&db.name_any())) {
+            ctx.delete(&*claim).await.map_err(Error::DeleteData)?;
+        }
+    }
+    let secret = ctx.get::<Secret>(namespace.as_deref(), &build::secret_name(db)).map_err(Error::Read)?;
+    if let Some(secret) = secret.filter(|secret| secret.labels().get(build::NAME) == Some(&db.name_any())) {
+        ctx.delete(&*secret).await.map_err(Error::DeleteData)?;
+    }
+    Ok(())
+}

@@ -294,12 +294,18 @@ async fn converge(db: &Database, ctx: &Context<Database>, source: Option<Locatio
     }
     let (set, claim) = (seen.set.clone(), seen.claim.clone());
     seen.problem = storage::shrinks(db, claim.as_deref()).map(|why| Problem::new("ShrinkRefused", why));
-    if storage::must_record(db, claim.as_deref()) {
-        // What is recorded here brings the object back, and only then anything is changed.
-        let mut recorded = status::observed(db, &seen, ctx.now());
-        recorded.resizing_to = Some(db.spec.storage.size.clone());
-        report(db, ctx, recorded, ready_event).await.map_err(Error::UpdateStatus)?;
-    }
+    let recorded;
+    let db = if storage::must_record(db, claim.as_deref()) {
+        // Recorded first, and only then anything is changed. What follows must know of the record, or the status at
+        // the end of this run would take it back.
+        let mut status = status::observed(db, &seen, ctx.now());
+        status.resizing_to = Some(db.spec.storage.size.clone());
+        report(db, ctx, status.clone(), ready_event).await.map_err(Error::UpdateStatus)?;
+        recorded = Database { status: Some(status), ..db.clone() };
+        &recorded
+    } else {
+        db
+    };
     let problem = match storage::grow(db, ctx, set.as_deref(), claim.as_deref()).await {
         Ok(()) => None,
         Err(Error::GrowVolume(error)) => Problem::of(&error),

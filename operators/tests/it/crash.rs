@@ -139,7 +139,7 @@ async fn standing(bed: &Bed, subject: Subject) -> Vec<String> {
     found
 }
 
-pub(crate) async fn objects<K>(bed: &Bed) -> Vec<String>
+async fn objects<K>(bed: &Bed) -> Vec<String>
 where
     K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
         + Clone

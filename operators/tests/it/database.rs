@@ -1,6 +1,5 @@
 //! Database and DatabaseBackup, from the seed's YAML to a restore.
 
-mod crash;
 mod postgres;
 
 use std::time::Duration;

@@ -61,3 +61,7 @@ control-plane:
     trap 'cargo xtask kubernetes down --name control-plane' EXIT
     cargo xtask kubernetes up --name control-plane --control-plane
     cargo xtask generate --check --name control-plane
+
+# Kubernetes' own conformance specs on the embedded cluster, the part of those known to pass that is quick (needs Go)
+conformance:
+    cargo xtask conformance --ci

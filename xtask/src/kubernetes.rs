@@ -152,6 +152,11 @@ pub(crate) fn api_server(name: &str) -> Result<PathBuf> {
     Ok(layout.kubeconfig())
 }
 
+/// The directory that holds the end-to-end suite and kubectl, both built if they are not there.
+pub(crate) fn suite() -> Result<PathBuf> {
+    build::ensure(&build::SUITE)
+}
+
 /// A `cargo` that does not see what `cargo run` says about xtask.
 pub(crate) fn cargo() -> std::process::Command {
     real_tests::cargo()

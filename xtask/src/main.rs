@@ -3,6 +3,7 @@
 //! Enters a command line; leaves an exit code. Each chore is a module; this file only parses and reports.
 
 mod bench;
+mod conformance;
 mod fidelity;
 mod generate;
 mod kubernetes;
@@ -26,6 +27,8 @@ enum Chore {
     Bench(bench::Args),
     /// What a real API server answers, as the measure of ours
     Fidelity(fidelity::Args),
+    /// Kubernetes' own end-to-end suite against the embedded cluster
+    Conformance(conformance::Args),
     /// Write the tables of the API server from a real one
     Generate(generate::Args),
 }
@@ -35,6 +38,7 @@ fn main() -> ExitCode {
         Chore::Kubernetes(args) => kubernetes::run(args),
         Chore::Bench(args) => bench::run(&args).map(|()| ExitCode::SUCCESS),
         Chore::Fidelity(args) => fidelity::run(&args).map(|()| ExitCode::SUCCESS),
+        Chore::Conformance(args) => conformance::run(&args),
         Chore::Generate(args) => generate::run(&args).map(|()| ExitCode::SUCCESS),
     };
     match outcome {

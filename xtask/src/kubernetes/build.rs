@@ -12,15 +12,16 @@ use fs_err as fs;
 
 use super::{VERSION, layout, requirements, state};
 
-/// A Kubernetes program: its file name and the Go package of its `main`.
+/// A Kubernetes program: its file name, the Go package that it is made from, and the `go` command that does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Program {
     pub(super) name: &'static str,
     package: &'static str,
+    command: &'static [&'static str],
 }
 
 const fn program(name: &'static str, package: &'static str) -> Program {
-    Program { name, package }
+    Program { name, package, command: &["build"] }
 }
 
 /// The programs of a control plane, kubectl among them.
@@ -44,6 +45,12 @@ pub(super) const ALL: [Program; 7] = [
     CONTROL_PLANE[4],
     program("kubelet", "k8s.io/kubernetes/cmd/kubelet"),
     program("kube-proxy", "k8s.io/kubernetes/cmd/kube-proxy"),
+];
+
+/// The end-to-end suite as a program, and the kubectl that it calls.
+pub(super) const SUITE: [Program; 2] = [
+    CONTROL_PLANE[2],
+    Program { name: "e2e.test", package: "k8s.io/kubernetes/test/e2e", command: &["test", "-c", "-vet=off"] },
 ];
 
 /// The programs among `wanted` that the cache does not hold.
@@ -93,12 +100,13 @@ fn build(program: Program, directory: &Path) -> Result<()> {
     let built = Command::new("go")
         .current_dir(layout::go_module())
         .env("CGO_ENABLED", "0")
-        .args(["build", "-mod=readonly", "-trimpath", "-ldflags", &link_flags(VERSION), "-o"])
+        .args(program.command)
+        .args(["-mod=readonly", "-trimpath", "-ldflags", &link_flags(VERSION), "-o"])
         .arg(&unfinished)
         .arg(program.package)
         .stdin(Stdio::null())
         .output()
-        .context("failed to start `go build`")?;
+        .context("failed to start `go`")?;
     if !built.status.success() {
         // The file may not exist; what matters is go's own message.
         let _ = fs::remove_file(&unfinished);

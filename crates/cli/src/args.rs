@@ -98,6 +98,10 @@ pub(crate) struct ClusterArgs {
     /// Keep everything in this directory: it is there again at the next start [default: in memory]
     #[arg(long, value_name = "DIR", value_parser = directory())]
     pub(crate) data_dir: Option<PathBuf>,
+
+    /// How many simulated nodes there are
+    #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=100))]
+    pub(crate) nodes: u16,
 }
 
 impl ClusterArgs {

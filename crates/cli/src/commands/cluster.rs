@@ -36,7 +36,7 @@ impl Running {
     /// Starts a cluster, opens its port, writes its kubeconfig, and tells what there is.
     pub(super) async fn start(args: &ClusterArgs, printer: Printer) -> Result<Self, Error> {
         let begin = Instant::now();
-        let mut builder = Cluster::builder().seed(entropy());
+        let mut builder = Cluster::builder().seed(entropy()).nodes(args.nodes.into());
         if let Some(directory) = &args.data_dir {
             builder = builder.data_dir(directory);
         }

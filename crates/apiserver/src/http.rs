@@ -21,6 +21,7 @@ mod read;
 mod table;
 mod watch;
 mod write;
+mod yaml;
 
 use std::{
     convert::Infallible,
@@ -146,6 +147,7 @@ impl ApiServer {
             Route::Keys => Ok(answer::key_set(&self.registry.key_set())),
             Route::Discovery(part) => call.discover(&part),
             Route::OpenApi(part) => Ok(call.open_api(part.as_deref())),
+            Route::OpenApiV2 => Ok(call.open_api_v2()),
             Route::Resource(place) => call.resource(&place).await,
             Route::Unknown if parts.uri.path().starts_with("/api/v1/") => Err(Error::no_such_path()),
             Route::Unknown => Ok(answer::not_a_path()),

@@ -15,24 +15,27 @@ pub(super) enum Shape {
     MetadataList,
 }
 
+const KNOWN: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
+
 /// The first shape of the `Accept` header that can be served. JSON is the only encoding.
 pub(super) fn negotiate(accept: &str) -> Result<Shape> {
     if accept.trim().is_empty() {
         return Ok(Shape::Object);
     }
     accept.split(',').find_map(shape).ok_or_else(|| {
-        let known = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
         if accept.contains("application/json") || accept.contains("application/vnd.kubernetes.protobuf") {
-            return Error::new(
-                Reason::NotAcceptable,
-                format!("only the following media types are accepted: {known}"),
-            );
+            return not_acceptable();
         }
-        let message = format!("406: Not Acceptable\n\nAvailable representations: {known}");
+        let message = format!("406: Not Acceptable\n\nAvailable representations: {KNOWN}");
         let mut error = Error::new(Reason::NotAcceptable, message);
         error.details = Some(Box::default());
         error
     })
+}
+
+/// The media types are known, but not what the client wants of them.
+pub(super) fn not_acceptable() -> Error {
+    Error::new(Reason::NotAcceptable, format!("only the following media types are accepted: {KNOWN}"))
 }
 
 fn shape(range: &str) -> Option<Shape> {

@@ -3,6 +3,8 @@
 //! `kubectl apply` takes merge keys from here, `kubectl explain` fields, and both look into the paths to
 //! learn which kind a resource has and whether it can be tried out with a dry run.
 
+mod v2;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use http::Response;
@@ -100,8 +102,7 @@ impl Schemas {
                 definition.clone()
             }
             Origin::Custom(served) => {
-                let reversed: Vec<&str> = resource.group.split('.').rev().collect();
-                let name = format!("{}.{}.{}", reversed.join("."), resource.version, resource.kind);
+                let name = name_of(resource);
                 self.insert(&name, custom_schema(resource, &served.schema));
                 name
             }
@@ -143,16 +144,44 @@ impl Schemas {
     }
 }
 
-/// A custom resource's schema with what every object has.
-fn custom_schema(resource: &Resource, schema: &Value) -> Value {
-    let mut schema = schema.clone();
+/// The name of a resource's type.
+fn name_of(resource: &Resource) -> String {
+    match &resource.origin {
+        Origin::BuiltIn { definition } => definition.clone(),
+        Origin::Custom(_) => {
+            let reversed: Vec<&str> = resource.group.split('.').rev().collect();
+            format!("{}.{}.{}", reversed.join("."), resource.version, resource.kind)
+        }
+    }
+}
+
+/// What every object has, described as the real server describes it.
+fn add_type_meta(schema: &mut Value) {
     if !schema["properties"].is_object() {
         schema["properties"] = json!({});
     }
-    schema["properties"]["apiVersion"] = json!({"type": "string"});
-    schema["properties"]["kind"] = json!({"type": "string"});
-    schema["properties"]["metadata"] =
-        json!({"allOf": [{"$ref": format!("#/components/schemas/{META}ObjectMeta")}]});
+    let conventions = "https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md";
+    let properties = &mut schema["properties"];
+    properties["apiVersion"] = json!({"type": "string", "description": format!(
+        "APIVersion defines the versioned schema of this representation of an object. Servers should convert \
+         recognized schemas to the latest internal value, and may reject unrecognized values. More info: \
+         {conventions}#resources"
+    )});
+    properties["kind"] = json!({"type": "string", "description": format!(
+        "Kind is a string value representing the REST resource this object represents. Servers may infer this from \
+         the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: \
+         {conventions}#types-kinds"
+    )});
+    properties["metadata"] = json!({
+        "allOf": [{"$ref": format!("#/components/schemas/{META}ObjectMeta")}],
+        "description": format!("Standard object's metadata. More info: {conventions}#metadata"),
+    });
+}
+
+/// A custom resource's schema with what every object has.
+fn custom_schema(resource: &Resource, schema: &Value) -> Value {
+    let mut schema = schema.clone();
+    add_type_meta(&mut schema);
     schema["x-kubernetes-group-version-kind"] =
         json!([{"group": &*resource.group, "version": &*resource.version, "kind": resource.kind}]);
     schema

@@ -17,6 +17,8 @@ pub(super) enum Route {
     Discovery(Discovery),
     /// `/openapi/v3`, or the document of one group version.
     OpenApi(Option<String>),
+    /// `/openapi/v2`.
+    OpenApiV2,
     /// A resource.
     Resource(Place),
     /// Nothing.
@@ -68,6 +70,7 @@ impl Route {
             ["version"] => Self::Version,
             [".well-known", "openid-configuration"] => Self::Issuer,
             ["openid", "v1", "jwks"] => Self::Keys,
+            ["openapi", "v2"] => Self::OpenApiV2,
             ["openapi", "v3"] => Self::OpenApi(None),
             ["openapi", "v3", rest @ ..] => Self::OpenApi(Some(rest.join("/"))),
             ["api"] => Self::Discovery(Discovery::Core),

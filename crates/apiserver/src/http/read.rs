@@ -26,7 +26,7 @@ impl Call<'_> {
         let shape = negotiate(self.header(header::ACCEPT))?;
         let (namespace, name) = (place.namespace(), place.name());
         match place.subresource.as_deref() {
-            None | Some("status") => {
+            None | Some("status" | "approval" | "ephemeralcontainers" | "resize") => {
                 let object = self.registry.get(resource, namespace, name)?;
                 self.one(resource, shape, self.registry.present(resource, &object).await?)
             }

@@ -5,7 +5,13 @@ use std::sync::Arc;
 use http::{Response, StatusCode, header};
 use serde_json::{Map, Value, json};
 
-use super::{Body, Call, accept::negotiate, answer, path::Place};
+use super::{
+    Body, Call,
+    accept::{Shape, negotiate, not_acceptable},
+    answer,
+    path::Place,
+    yaml,
+};
 use crate::{
     error::{Cause, Error, Named, Result},
     protobuf,
@@ -43,9 +49,9 @@ impl Call<'_> {
             "application/vnd.kubernetes.protobuf" => {
                 let value =
                     protobuf::decode(&self.body).map_err(|error| Error::bad_request(error.to_string()))?;
-                Ok(DecodedBody { value, duplicates: Vec::new() })
+                Ok(value.into())
             }
-            "application/yaml" => self.yaml().map(|value| DecodedBody { value, duplicates: Vec::new() }),
+            "application/yaml" => self.yaml().map(DecodedBody::from),
             _ => Err(Error::unsupported_media_type(
                 "the body of the request was in an unknown format - accepted media types include: application/json, \
                  application/yaml, application/vnd.kubernetes.protobuf",
@@ -54,7 +60,7 @@ impl Call<'_> {
     }
 
     fn yaml(&self) -> Result<Value> {
-        let value: Value = serde_saphyr::from_slice(&self.body)
+        let value = yaml::decode(&self.body)
             .map_err(|error| Error::bad_request(format!("error decoding YAML: {error}")))?;
         if !value.is_object() {
             return Err(Error::bad_request("error decoding YAML: the body must be an object"));
@@ -77,11 +83,20 @@ impl Call<'_> {
         }
         let body = self.decoded(&resource.kind)?;
         if is_review(resource) {
+            self.refuse_shape()?;
             let answer = self.registry.review(resource, &self.identity, body.value)?;
             return Ok(answer::with_status(answer::json(&answer), StatusCode::CREATED));
         }
         let written = self.registry.create(target, body, &options).await?;
         self.written(resource, written)
+    }
+
+    /// A review is an answer, not an object that could be shown as a row.
+    fn refuse_shape(&self) -> Result<()> {
+        match negotiate(self.header(header::ACCEPT))? {
+            Shape::Object => Ok(()),
+            _ => Err(not_acceptable()),
+        }
     }
 
     /// Subresources that are verbs rather than parts of an object.
@@ -162,17 +177,19 @@ impl Call<'_> {
             "application/json-patch+json" => {
                 let body: Value = serde_json::from_slice(&self.body)
                     .map_err(|error| Error::bad_request(format!("error decoding patch: {error}")))?;
-                Ok(patch(PatchKind::Json, DecodedBody { value: body, duplicates: Vec::new() }))
+                Ok(patch(PatchKind::Json, body.into()))
             }
             "application/merge-patch+json" => Ok(patch(PatchKind::Merge, self.merge_body()?)),
             "application/strategic-merge-patch+json" => Ok(patch(PatchKind::Strategic, self.merge_body()?)),
             "application/apply-patch+yaml" => {
-                // JSON is YAML, and clients mostly send that; it also tells of duplicate keys.
-                let body = match decode_json(&self.body, "") {
-                    Ok(body) => body,
-                    Err(_) => DecodedBody { value: self.yaml()?, duplicates: Vec::new() },
+                // JSON is YAML, and clients mostly send that.
+                let value = match decode_json(&self.body, "") {
+                    Ok(body) if body.duplicates.is_empty() => return Ok(patch(PatchKind::Apply, body)),
+                    Ok(body) => body.value,
+                    Err(_) => self.yaml()?,
                 };
-                Ok(patch(PatchKind::Apply, body))
+                let duplicates = yaml::repeated(&self.body);
+                Ok(patch(PatchKind::Apply, DecodedBody { value, duplicates, ..DecodedBody::default() }))
             }
             _ => {
                 let mut error = Error::unsupported_media_type("415: Unsupported Media Type");

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{
-    Registry, decode,
+    Registry,
     write::{Target, WriteOptions},
 };
 use crate::error::{Error, Reason, Result};
@@ -97,6 +97,12 @@ impl Registry {
             )?;
         }
         self.ensure(
+            "networking.k8s.io",
+            "servicecidrs",
+            "",
+            json!({"metadata": {"name": "kubernetes"}, "spec": {"cidrs": ["10.96.0.0/16"]}}),
+        )?;
+        self.ensure(
             "",
             "services",
             "default",
@@ -112,7 +118,7 @@ impl Registry {
         let resource = self.resource(group, "v1", plural)?;
         let target = Target { resource: &resource, namespace, name: "", subresource: "" };
         let options = WriteOptions { manager: "kube-apiserver".into(), ..WriteOptions::default() };
-        match self.create_own(target, decode::Body { value, duplicates: Vec::new() }, &options) {
+        match self.create_own(target, value.into(), &options) {
             Err(Error { reason: Some(Reason::AlreadyExists), .. }) | Ok(_) => Ok(()),
             Err(error) => Err(error),
         }

@@ -21,22 +21,27 @@ pub(super) fn may_be_deleting(object: &Object) -> bool {
 }
 
 /// A JSON body and the keys that it says twice.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Body {
     /// The decoded value.
     pub value: Value,
     /// Paths of duplicate keys; the last value won.
     pub duplicates: Vec<String>,
+    /// Paths of all keys as they came, where there are duplicates: what is wrong is told in this order.
+    pub order: Vec<String>,
+}
+
+impl From<Value> for Body {
+    fn from(value: Value) -> Self {
+        Self { value, ..Self::default() }
+    }
 }
 
 /// Decodes a JSON body. `kind` is what the request takes, for the message.
 pub fn json(bytes: &[u8], kind: &str) -> Result<Body> {
     let mut duplicates = Vec::new();
-    let mut deserializer = serde_json::Deserializer::from_slice(bytes);
-    let value = Tracked { place: Place::Root, duplicates: &mut duplicates }
-        .deserialize(&mut deserializer)
-        .and_then(|value| deserializer.end().map(|()| value))
-        .map_err(|error| undecodable(bytes, kind, &in_go(&error)))?;
+    let value =
+        tracked(bytes, &mut duplicates, None).map_err(|error| undecodable(bytes, kind, &in_go(&error)))?;
     if !value.is_object() {
         let found = match value {
             Value::Array(_) => "array",
@@ -51,7 +56,22 @@ pub fn json(bytes: &[u8], kind: &str) -> Result<Body> {
             &format!("json: cannot unmarshal {found} into Go value of type {target}"),
         ));
     }
-    Ok(Body { value, duplicates })
+    let mut order = Vec::new();
+    if !duplicates.is_empty() {
+        // It was read once, so it can be read again; hardly any body comes here.
+        let _ = tracked(bytes, &mut Vec::new(), Some(&mut order));
+    }
+    Ok(Body { value, duplicates, order })
+}
+
+fn tracked(
+    bytes: &[u8],
+    duplicates: &mut Vec<String>,
+    order: Option<&mut Vec<String>>,
+) -> serde_json::Result<Value> {
+    let mut deserializer = serde_json::Deserializer::from_slice(bytes);
+    let value = Tracked { place: Place::Root, duplicates, order }.deserialize(&mut deserializer)?;
+    deserializer.end().map(|()| value)
 }
 
 fn undecodable(bytes: &[u8], kind: &str, why: &str) -> Error {
@@ -148,6 +168,7 @@ pub(super) fn drop_nulls(value: &mut Value) {
 struct Tracked<'a> {
     place: Place<'a>,
     duplicates: &'a mut Vec<String>,
+    order: Option<&'a mut Vec<String>>,
 }
 
 /// Where the reader is. It becomes a text only for a key that was said twice.
@@ -220,22 +241,29 @@ impl<'de> Visitor<'de> for Tracked<'_> {
         Value::deserialize(deserializer)
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Value, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(mut self, mut list: A) -> Result<Value, A::Error> {
         let mut out = Vec::new();
         loop {
             let place = Place::Item(&self.place, out.len());
-            match list.next_element_seed(Tracked { place, duplicates: self.duplicates })? {
+            let child =
+                Tracked { place, duplicates: &mut *self.duplicates, order: self.order.as_deref_mut() };
+            match list.next_element_seed(child)? {
                 Some(value) => out.push(value),
                 None => return Ok(Value::Array(out)),
             }
         }
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<Value, A::Error> {
         let mut out = Map::new();
         while let Some(key) = map.next_key::<String>()? {
             let place = Place::Key(&self.place, &key);
-            let value = map.next_value_seed(Tracked { place, duplicates: self.duplicates })?;
+            if let Some(order) = &mut self.order {
+                order.push(place.to_string());
+            }
+            let child =
+                Tracked { place, duplicates: &mut *self.duplicates, order: self.order.as_deref_mut() };
+            let value = map.next_value_seed(child)?;
             if out.contains_key(&key) {
                 self.duplicates.push(place.to_string());
             }

@@ -1,5 +1,7 @@
 //! Events are one kind under two groups: core `v1`, which is stored, and `events.k8s.io/v1`.
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value};
 
 use super::resource::Resource;
@@ -28,6 +30,16 @@ pub(super) fn to_modern(event: Value) -> Value {
 /// An event of `events.k8s.io/v1` as it is stored.
 pub(super) fn to_core(event: Value) -> Value {
     rename(event, "v1", |(core, modern)| (modern, core))
+}
+
+/// A field that `events.k8s.io/v1` names, as it is stored.
+pub(super) fn core_field(field: &str) -> Cow<'_, str> {
+    let (first, rest) = field.split_once('.').map_or((field, None), |(first, rest)| (first, Some(rest)));
+    match (RENAMED.iter().find(|(_, modern)| *modern == first), rest) {
+        (Some((core, _)), Some(rest)) => format!("{core}.{rest}").into(),
+        (Some((core, _)), None) => Cow::Borrowed(core),
+        (None, _) => field.into(),
+    }
 }
 
 fn rename(

@@ -8,7 +8,7 @@ use super::{
     Registry, Resource, bounds, decode, metadata,
     resource::text,
     scale,
-    write::{Ownership, Target, WriteOptions, Written, clean, reset_fields, zero_of},
+    write::{FieldValidation, Ownership, Target, WriteOptions, Written, clean, reset_fields, zero_of},
 };
 use crate::{
     error::{Cause, Details, Error, Reason, Result},
@@ -35,7 +35,7 @@ pub struct Patch {
     pub kind: PatchKind,
     /// Its text, decoded.
     pub body: Value,
-    /// Keys that it says twice.
+    /// Keys that it says twice: their paths; for an apply, where they stand.
     pub duplicates: Vec<String>,
     /// For an apply: take fields from other managers.
     pub force: bool,
@@ -66,7 +66,7 @@ impl Registry {
             refuse_identity_change(resource, &new, old)?;
             metadata::match_name(&mut new, target.name)?;
             refuse_other_uid(resource, &new, old)?;
-            let told = clean(resource, &mut new, patch.duplicates.clone(), options.validation)
+            let told = clean(resource, &mut new, &patch.duplicates, &[], options.validation)
                 .map_err(|error| undecodable(patch, &new, &error))?;
             *warnings.lock().unwrap_or_else(PoisonError::into_inner) = told;
             Ok(new)
@@ -92,11 +92,21 @@ impl Registry {
         if metadata::meta(&intent, "managedFields").as_array().is_some_and(|list| !list.is_empty()) {
             return Err(Error::bad_request("metadata.managedFields must be nil"));
         }
-        if resource.custom().is_none() {
-            refuse_unknown(resource, &patch.body)?;
+        refuse_unknown(resource, &patch.body)?;
+        let mut warnings = clean(resource, &mut intent, &[], &[], options.validation)?;
+        let repeated = repeated_keys(&patch.duplicates);
+        if options.validation == FieldValidation::Warn {
+            warnings.extend(repeated.clone());
         }
-        let warnings = clean(resource, &mut intent, patch.duplicates.clone(), options.validation)?;
-        let merged = |live: Option<&Value>| self.merge(target, live, &intent, patch.force, options);
+        let merged = |live: Option<&Value>| {
+            let merged = self.merge(target, live, &intent, patch.force, options)?;
+            match &repeated {
+                Some(why) if options.validation == FieldValidation::Strict => {
+                    Err(Error::bad_request(format!("error strict decoding patch: {why}")))
+                }
+                _ => Ok(merged),
+            }
+        };
         loop {
             let found = self.get(resource, target.namespace, target.name);
             if found.is_err() && !target.subresource.is_empty() {
@@ -263,6 +273,12 @@ fn refuse_unknown(resource: &Resource, intent: &Value) -> Result<()> {
          schema",
         resource.kind
     )))
+}
+
+/// Keys that an intent says twice, in the words of Go's YAML decoder.
+fn repeated_keys(lines: &[String]) -> Option<String> {
+    let list: String = lines.iter().map(|line| format!("\n  {line}")).collect();
+    (!lines.is_empty()).then(|| format!("error converting YAML to JSON: yaml: unmarshal errors:{list}"))
 }
 
 /// An intent says of which kind it is.

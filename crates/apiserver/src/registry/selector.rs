@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{metadata::qualified_name_error, resource::Resource};
+use super::{event, metadata::qualified_name_error, resource::Resource};
 use crate::{
     error::{Error, Result},
     store::Object,
@@ -224,7 +224,8 @@ fn unescape(value: &str) -> String {
 }
 
 fn field_place(resource: &Resource, field: &str) -> Result<FieldPlace> {
-    match field {
+    let stored = if event::is_modern(resource) { event::core_field(field) } else { field.into() };
+    match &*stored {
         "metadata.name" => Ok(FieldPlace::Name),
         "metadata.namespace" if resource.namespaced || resource.custom().is_none() => {
             Ok(FieldPlace::Namespace)
@@ -232,7 +233,7 @@ fn field_place(resource: &Resource, field: &str) -> Result<FieldPlace> {
         _ => resource
             .selectable_fields()
             .iter()
-            .position(|known| known == field)
+            .position(|known| *known == stored)
             .map(FieldPlace::Own)
             .ok_or_else(|| unsupported_field(resource, field)),
     }

@@ -51,6 +51,21 @@ impl Registry {
         Ok(())
     }
 
+    /// Returns what a changed Service held and holds no longer.
+    pub(super) fn release_unused(&self, old: &Value, new: &Value) {
+        let mut taken = self.addresses.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let (before, after) = (text(old, "/spec/clusterIP"), text(new, "/spec/clusterIP"));
+        if before != after
+            && let Ok(address) = before.parse::<Ipv4Addr>()
+        {
+            taken.cluster.remove(&address.into());
+        }
+        let kept: BTreeSet<u16> = ports(new).filter_map(node_port).collect();
+        for port in ports(old).filter_map(node_port).filter(|port| !kept.contains(port)) {
+            taken.ports.remove(&port);
+        }
+    }
+
     /// Returns what a removed Service held.
     pub(super) fn release_addresses(&self, service: &Value) {
         let mut taken = self.addresses.lock().unwrap_or_else(std::sync::PoisonError::into_inner);

@@ -2,6 +2,7 @@
 //!
 //! Everything here is pure: an object and its old version in, a changed object or causes out.
 
+pub(super) mod certificates;
 mod check;
 mod cluster;
 mod config;
@@ -111,10 +112,12 @@ pub(super) fn prepare_update(
     match subresource {
         "status" => {
             keep_all_but_status(resource, new, old);
+            certificates::keep_verdict(resource, new, old, environment);
             if resource.custom().is_none() {
                 apply_defaults(resource, new, environment);
             }
         }
+        "approval" => certificates::approve(new, old, environment),
         "finalize" => keep_all_but_finalizers(new, old),
         // The scheduler's word changes nothing that its author wrote.
         "binding" => return,
@@ -126,6 +129,7 @@ pub(super) fn prepare_update(
             if is(resource, "", "pods") {
                 pod::update::keep_priority(new, old);
             }
+            certificates::keep_request(resource, new, old);
             apply_defaults(resource, new, environment);
             if resource.custom().is_none() {
                 workload::complete_changed(resource, new, old);
@@ -287,6 +291,7 @@ pub(super) fn validate(
             workload::validate::workload(resource, new, old)
         }
         ("apiextensions.k8s.io", "customresourcedefinitions") => crd::validate(new, old),
+        (certificates::GROUP, _) => certificates::validate(resource, new, old),
         (configuration::GROUP, plural) => configuration::validate(plural, new, old),
         _ => Vec::new(),
     });
@@ -313,7 +318,10 @@ fn name_rule(resource: &Resource) -> NameRule {
     match (&*resource.group, &*resource.plural) {
         ("", "namespaces") => NameRule::Label,
         ("", "services") => NameRule::Label,
-        ("rbac.authorization.k8s.io", _) => NameRule::PathSegment,
+        // A bundle's name is checked together with its signer's.
+        ("rbac.authorization.k8s.io", _) | (certificates::GROUP, "clustertrustbundles") => {
+            NameRule::PathSegment
+        }
         _ => NameRule::Subdomain,
     }
 }
@@ -413,6 +421,8 @@ pub(super) fn selectable(group: &str, plural: &str) -> &'static [String] {
 /// The value of a selectable field as text.
 pub(super) fn field_value(object: &Value, field: &str) -> String {
     let pointer = match field {
+        // Events of the newer kind name their source elsewhere.
+        "source" if text(object, "/source/component").is_empty() => "/reportingComponent".to_owned(),
         "source" => "/source/component".to_owned(),
         "status.successful" => "/status/succeeded".to_owned(),
         _ => format!("/{}", field.trim_start_matches('.').replace('.', "/")),

@@ -141,7 +141,7 @@ impl Registry {
         let mut object = body.value;
         decode::match_kind(&mut object, resource, &resource.group, &resource.version, &resource.kind)?;
         metadata::match_namespace(&mut object, resource, target.namespace)?;
-        let warnings = clean(resource, &mut object, body.duplicates, options.validation)?;
+        let warnings = clean(resource, &mut object, &body.duplicates, &body.order, options.validation)?;
         if !text(&object, "/metadata/resourceVersion").is_empty() {
             return Err(Error::bare("resourceVersion should not be set on objects to be created"));
         }
@@ -233,6 +233,7 @@ impl Registry {
         let resource = target.resource;
         metadata::stamp(&mut object, target.namespace, self.environment());
         strategy::prepare_create(resource, &mut object, self.environment());
+        strategy::certificates::identify(resource, &mut object, &options.user);
         if ownership == Ownership::Track {
             self.track(target, None, &mut object, options);
         }
@@ -274,7 +275,7 @@ impl Registry {
         if !claimed.is_empty() && claimed.parse::<u64>().is_err() {
             return Err(Error::bare(format!("strconv.ParseUint: parsing \"{claimed}\": invalid syntax")));
         }
-        let warnings = clean(resource, &mut object, body.duplicates, options.validation)?;
+        let warnings = clean(resource, &mut object, &body.duplicates, &body.order, options.validation)?;
         if strategy::creates_on_update(resource)
             && target.subresource.is_empty()
             && self.get(resource, target.namespace, target.name).is_err()
@@ -340,7 +341,11 @@ impl Registry {
             }
             let stored = self.store_form(resource, new).await?;
             let gone = is_deleting(&stored) && strategy::may_vanish(resource, &stored);
-            match self.commit_charged(resource, &current, &stored, others) {
+            let committed = self.commit_charged(resource, &current, &stored, others);
+            if committed.is_ok() && strategy::is_service(resource) {
+                self.release_unused(&old, &stored);
+            }
+            match committed {
                 Ok(object) if gone => {
                     // The last version of an object whose last finalizer went was never stored: it keeps its revision.
                     let mut shown = self.present(resource, &object).await?.into_value();

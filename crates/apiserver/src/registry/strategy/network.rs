@@ -53,9 +53,32 @@ pub(super) fn validate(resource: &Resource, new: &Value, old: Option<&Value>) ->
         "ingressclasses" => ingress_class(&mut causes, new, old),
         "networkpolicies" => policy(&mut causes, &new["spec"]),
         "endpointslices" => slice(&mut causes, new, old),
+        "ipaddresses" => ip_address(&mut causes, new),
         _ => {}
     }
     causes
+}
+
+/// An address is named by itself, written in the one way that there is, and belongs to somebody.
+fn ip_address(causes: &mut Causes, address: &Value) {
+    let name = text(address, "/metadata/name");
+    let why = match name.parse::<std::net::IpAddr>() {
+        Err(_) => Some("must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)".to_owned()),
+        Ok(parsed) if parsed.to_string() != name => Some(format!("must be in canonical form (\"{parsed}\")")),
+        Ok(_) => None,
+    };
+    if let Some(why) = why {
+        causes.push(Cause::invalid("metadata.name", &json!(name), why));
+    }
+    let Some(parent) = address.pointer("/spec/parentRef") else {
+        causes.push(Cause::required("spec.parentRef", ""));
+        return;
+    };
+    for field in ["resource", "name"] {
+        if parent.get(field).and_then(Value::as_str).unwrap_or_default().is_empty() {
+            causes.push(Cause::required(format!("spec.parentRef.{field}"), ""));
+        }
+    }
 }
 
 fn ingress(causes: &mut Causes, spec: &Value) {

@@ -75,7 +75,13 @@ pub(super) fn complete(service: &mut Value) {
 
 /// A writer that does not speak of addresses keeps those that the Service has.
 pub(super) fn keep_addresses(resource: &Resource, new: &mut Value, old: &Value) {
-    if !is_service(resource) || text(new, "/spec/type") == "ExternalName" {
+    if !is_service(resource) {
+        return;
+    }
+    if text(new, "/spec/type") == "ExternalName" {
+        if text(old, "/spec/type") != "ExternalName" {
+            leave_the_cluster(new, old);
+        }
         return;
     }
     for field in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
@@ -98,6 +104,19 @@ pub(super) fn keep_addresses(resource: &Resource, new: &mut Value, old: &Value) 
             default(port, "nodePort", || number);
         }
     }
+}
+
+/// A Service that becomes a mere name gives up its addresses, unless the writer changed those too.
+fn leave_the_cluster(new: &mut Value, old: &Value) {
+    leave_the_nodes(new, old);
+    let Some(spec) = new["spec"].as_object_mut() else { return };
+    let same = |field: &str| spec.get(field).is_none_or(|value| Some(value) == old["spec"].get(field));
+    if same("clusterIP") && same("clusterIPs") {
+        spec.remove("clusterIP");
+        spec.remove("clusterIPs");
+    }
+    spec.remove("ipFamilies");
+    spec.remove("ipFamilyPolicy");
 }
 
 /// A Service that moves back inside gives up what it had on the nodes, unless the writer changed that too.

@@ -32,7 +32,8 @@ pub(in crate::registry) fn zero_of(resource: &Resource) -> Option<&Value> {
 pub(in crate::registry) fn clean(
     resource: &Resource,
     object: &mut Value,
-    duplicates: Vec<String>,
+    duplicates: &[String],
+    order: &[String],
     validation: FieldValidation,
 ) -> Result<Vec<String>> {
     if resource.custom().is_none() {
@@ -44,9 +45,15 @@ pub(in crate::registry) fn clean(
         metadata::tidy(object);
     }
     let unknown = resource.schema().prune(object);
-    let mut problems: Vec<String> =
-        duplicates.into_iter().map(|field| format!("duplicate field \"{field}\"")).collect();
-    problems.extend(unknown.into_iter().map(|field| format!("unknown field \"{field}\"")));
+    let mut problems: Vec<(&str, &str)> =
+        duplicates.iter().map(|field| ("duplicate", field.as_str())).collect();
+    problems.extend(unknown.iter().map(|field| ("unknown", field.as_str())));
+    if resource.custom().is_none() {
+        // A typed object is decoded in one go; a custom one first, and then compared with its schema.
+        problems.sort_by_key(|(what, field)| place_of(field, *what == "duplicate", order));
+    }
+    let problems: Vec<String> =
+        problems.into_iter().map(|(what, field)| format!("{what} field \"{field}\"")).collect();
     match validation {
         FieldValidation::Ignore => Ok(Vec::new()),
         FieldValidation::Warn => Ok(problems),
@@ -55,6 +62,12 @@ pub(in crate::registry) fn clean(
             Err(cannot_handle(resource, format!("strict decoding error: {}", problems.join(", "))))
         }
     }
+}
+
+/// Where in a body a field stands: a duplicate where it is said again.
+fn place_of(field: &str, again: bool, order: &[String]) -> Option<usize> {
+    let mut places = order.iter().enumerate().filter(|(_, path)| *path == field).map(|(place, _)| place);
+    places.nth(usize::from(again))
 }
 
 /// An explicit empty list of managers is a wish: forget who owns what.

@@ -119,7 +119,9 @@ impl Controllers {
             operator = operator.controller(defaults::certificates(authority.clone()));
         }
         if self.endpoints {
-            operator = operator.controller(endpoint_slice::controller());
+            operator = operator
+                .controller(endpoint_slice::controller())
+                .controller(endpoint_slice::mirroring::controller());
         }
         if self.volumes {
             operator =

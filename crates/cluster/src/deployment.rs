@@ -205,6 +205,15 @@ impl<'a> Run<'a> {
             status::note_progress(&mut new, &deployment, &spec, sets, now);
         }
         ctx.patch_status(&*deployment, &new).await?;
+        // The run that finds the rollout complete is the one after the run that says so; it tidies up.
+        let changed = deployment.status.as_ref() != Some(&new);
+        if rollout
+            && changed
+            && scale::has_surplus(&spec, sets)
+            && status::is_complete(&deployment, &spec, &new)
+        {
+            return Ok(Action::requeue(Duration::ZERO));
+        }
         let left = if rollout { status::time_left(&new, &deployment, &spec, now) } else { None };
         // A second more, because timestamps have no fractions.
         Ok(left.map_or_else(Action::await_change, |left| Action::requeue(left + Duration::from_secs(1))))

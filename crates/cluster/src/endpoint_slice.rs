@@ -17,6 +17,7 @@ use crate::{pods, selector};
 
 mod build;
 mod endpoints;
+pub(crate) mod mirroring;
 
 /// Pods and Services by namespace and one label: a Service is found by the labels of a Pod, and the other way
 /// round, without looking at all of them.

@@ -80,11 +80,12 @@ impl Reconciler for Namespaces {
         let name = ctx.key().name();
         let kinds = resources::discover(ctx.client()).await.map_err(Error::Discover)?;
         let mut content = Content::default();
-        for kind in kinds.iter().filter(|kind| kind.namespaced) {
-            match empty(ctx.client(), name, kind).await {
-                Ok(left) => content.remain(kind, &left),
-                Err(error) => content.fail(kind, &error),
-            }
+        // Pods go first, and while one is there nothing that it may need goes: no policy, no Secret, no address.
+        let (pods, others): (Vec<_>, Vec<_>) =
+            kinds.iter().filter(|kind| kind.namespaced).partition(|kind| is_pods(kind));
+        drain(ctx.client(), name, &pods, &mut content).await;
+        if content.is_empty() {
+            drain(ctx.client(), name, &others, &mut content).await;
         }
         let status = status::observed(&namespace, &content, ctx.now());
         ctx.patch_status(&*namespace, &status).await?;
@@ -99,6 +100,20 @@ impl Reconciler for Namespaces {
         let since =
             namespace.metadata.deletion_timestamp.as_ref().map_or(Duration::ZERO, |time| ctx.since(time.0));
         Ok(Action::requeue((since / 4).clamp(SHORTEST_WAIT, LONGEST_WAIT)))
+    }
+}
+
+fn is_pods(kind: &Resource) -> bool {
+    kind.api.group.is_empty() && kind.api.kind == "Pod"
+}
+
+/// Deletes all objects of some kinds, and notes what remains.
+async fn drain(client: &Client, namespace: &str, kinds: &[&Resource], content: &mut Content) {
+    for kind in kinds {
+        match empty(client, namespace, kind).await {
+            Ok(left) => content.remain(kind, &left),
+            Err(error) => content.fail(kind, &error),
+        }
     }
 }
 

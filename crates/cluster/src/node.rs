@@ -28,6 +28,7 @@ use windlass::{
 
 mod addresses;
 mod behaviour;
+mod command;
 mod conditions;
 mod containers;
 pub(crate) mod health;

@@ -29,6 +29,7 @@ use crate::{
 
 pub(crate) mod affinity;
 pub(crate) mod fit;
+pub(crate) mod ports;
 mod volumes;
 
 /// The scheduler that Pods ask for unless they ask for another.

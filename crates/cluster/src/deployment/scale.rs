@@ -108,6 +108,11 @@ impl Run<'_> {
     }
 }
 
+/// Whether there is a ReplicaSet to delete.
+pub(super) fn has_surplus(spec: &DeploymentSpec, sets: &Sets) -> bool {
+    !superfluous(spec, &sets.old).is_empty()
+}
+
 fn superfluous(spec: &DeploymentSpec, old: &[Arc<ReplicaSet>]) -> Vec<Arc<ReplicaSet>> {
     let Some(limit) = spec.revision_history_limit.filter(|limit| *limit != i32::MAX) else {
         return Vec::new();

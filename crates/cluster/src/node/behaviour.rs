@@ -37,6 +37,8 @@ pub(super) fn timing(pod: &Pod, node: Timing) -> Timing {
 pub(super) enum Behaviour {
     /// They run and become ready.
     Run,
+    /// They do what their commands say; those that do not say run, or end like this.
+    Command(Option<Exit>),
     /// They run and never become ready.
     NeverReady,
     /// Their image cannot be pulled.
@@ -53,6 +55,13 @@ pub(super) struct Exit {
     pub(super) code: i32,
     pub(super) reason: &'static str,
     pub(super) after: Duration,
+}
+
+impl Exit {
+    /// The end with a code, after some time.
+    pub(super) fn with(code: i32, after: Duration) -> Self {
+        Self { code, reason: if code == 0 { "Completed" } else { "Error" }, after }
+    }
 }
 
 /// The behaviour of a Pod, and what is wrong with its annotations.
@@ -75,11 +84,11 @@ pub(super) fn of(pod: &Pod, run: Duration) -> (Behaviour, Option<String>) {
         number
     };
     let code = number(EXIT_CODE).map(|code| i32::try_from(code & 0xff).unwrap_or(0));
-    let after = number(EXIT_AFTER).map_or(run, |seconds| Duration::from_secs(seconds.into()));
+    let told = number(EXIT_AFTER).map(|seconds| Duration::from_secs(seconds.into()));
+    let after = told.unwrap_or(run);
     let exit = |default: i32, reason: Option<&'static str>| {
-        let code = code.unwrap_or(default);
-        let reason = reason.unwrap_or(if code == 0 { "Completed" } else { "Error" });
-        Behaviour::Exit(Exit { code, reason, after })
+        let exit = Exit::with(code.unwrap_or(default), after);
+        Behaviour::Exit(Exit { reason: reason.unwrap_or(exit.reason), ..exit })
     };
     let behaviour = match wanted {
         Some("run") => Behaviour::Run,
@@ -89,9 +98,9 @@ pub(super) fn of(pod: &Pod, run: Duration) -> (Behaviour, Option<String>) {
         Some("never-ready") => Behaviour::NeverReady,
         Some("image-pull-error") => Behaviour::PullFails,
         Some("evict") => Behaviour::Evicted(after),
+        None if code.is_some() || (told.is_some() && ends(pod)) => exit(0, None),
         // What is not to be started again is expected to end.
-        None if ends(pod) || code.is_some() => exit(0, None),
-        None => Behaviour::Run,
+        None => Behaviour::Command(ends(pod).then(|| Exit::with(0, after))),
         Some(other) => {
             complaint = Some(format!(
                 "annotation {SIMULATE} is {other:?}: write one of {}; the Pod runs as if it were not there",
@@ -116,7 +125,7 @@ mod tests {
     #[test]
     fn annotations_choose_the_behaviour() {
         let of_value = |value: &str| of(&Pod::test("p").annotated(SIMULATE, value), Duration::ZERO);
-        assert_eq!(of(&Pod::test("p"), Duration::ZERO), (Behaviour::Run, None));
+        assert_eq!(of(&Pod::test("p"), Duration::ZERO), (Behaviour::Command(None), None));
         assert_eq!(of_value("never-ready"), (Behaviour::NeverReady, None));
         assert_eq!(of_value("image-pull-error"), (Behaviour::PullFails, None));
         let oom = Exit { code: 137, reason: "OOMKilled", after: Duration::ZERO };
@@ -131,7 +140,7 @@ mod tests {
         let mut pod = Pod::test("p");
         pod.spec.as_mut().unwrap().restart_policy = Some("Never".into());
         let exit = Exit { code: 0, reason: "Completed", after: Duration::from_secs(7) };
-        assert_eq!(of(&pod, Duration::from_secs(7)), (Behaviour::Exit(exit), None));
+        assert_eq!(of(&pod, Duration::from_secs(7)), (Behaviour::Command(Some(exit)), None));
     }
 
     #[test]

@@ -82,11 +82,8 @@ fn initialized(pod: &Pod, init: &[ContainerStatus], phase: &str) -> Verdict {
         return Verdict { holds: true, reason: Some("PodCompleted"), message: None };
     }
     let wanted = pod.spec.iter().flat_map(|spec| spec.init_containers.iter().flatten());
-    let incomplete = wanted.filter(|container| {
-        !init
-            .iter()
-            .any(|status| status.name == container.name && (status.ready || status.started == Some(true)))
-    });
+    let incomplete =
+        wanted.filter(|container| !init.iter().any(|status| status.name == container.name && status.ready));
     let names: Vec<&str> = incomplete.map(|container| container.name.as_str()).collect();
     if names.is_empty() {
         return Verdict::yes();

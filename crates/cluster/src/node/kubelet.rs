@@ -21,7 +21,7 @@ use super::{
     behaviour, health,
     lifecycle::{self, Scene},
 };
-use crate::pods;
+use crate::{pods, scheduler::ports};
 
 /// Pods by the node that they are on.
 const ON_NODE: &str = "kubelet-node";
@@ -121,7 +121,10 @@ impl Reconciler for Kubelet {
                 pod_ip: &address,
                 now: ctx.now(),
             };
-            let step = lifecycle::step(&scene);
+            let step = match self.refusal(&pod, ctx)? {
+                Some((reason, why)) => lifecycle::reject(&scene, reason, why),
+                None => lifecycle::step(&scene),
+            };
             let settled = pod.status.as_ref() == Some(&step.status);
             if !settled {
                 pod = ctx.patch_status(&*pod, &step.status).await?;
@@ -148,6 +151,22 @@ impl Reconciler for Kubelet {
 }
 
 impl Kubelet {
+    /// Why the node will not have a Pod that it has not taken on yet. The scheduler asks the same before, but not
+    /// everyone asks the scheduler.
+    fn refusal(&self, pod: &Pod, ctx: &Context<Pod>) -> Result<Option<(&'static str, &'static str)>, Error> {
+        let is_new = |pod: &Pod| pod.status.as_ref().is_none_or(|status| status.start_time.is_none());
+        let (Some(node), Some(spec)) = (pods::node(pod), &pod.spec) else { return Ok(None) };
+        if !ports::are_wanted(spec) || !is_new(pod) || pods::is_terminating(&pod.metadata) {
+            return Ok(None);
+        }
+        let mut others = ctx.indexed::<Pod>(ON_NODE, node)?;
+        others.retain(|other| other.metadata.uid != pod.metadata.uid && !is_new(other));
+        Ok(ports::conflict(spec, &others).then_some((
+            "NodePorts",
+            "Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports",
+        )))
+    }
+
     /// The Pod's address. The first call learns which ones are in use.
     fn address(&self, ctx: &Context<Pod>) -> Result<String, Error> {
         let mut addresses = self.addresses.lock().unwrap_or_else(PoisonError::into_inner);

@@ -21,13 +21,21 @@ use windlass::{
 use super::{
     Timing,
     behaviour::{Behaviour, Exit},
+    command::{self, Course},
     conditions,
-    containers::{self, CRASH_LOOP, CREATING, INITIALIZING, PULL_BACK_OFF, PULL_FAILED},
+    containers::{self, CREATING, INITIALIZING},
 };
 use crate::pods;
 
+mod moves;
+
+use moves::Moves;
+
 /// How long after a failed pull kubelet says that it waits.
 const PULL_RETRY: Duration = Duration::from_secs(10);
+
+/// Tags that no image has, so that `kubectl set image` can break a rollout.
+const MISSING_TAGS: [&str; 4] = ["404", "does-not-exist", "non-existent", "nonexistent"];
 
 const DONE: Exit = Exit { code: 0, reason: "Completed", after: Duration::ZERO };
 
@@ -92,12 +100,78 @@ impl Scene<'_> {
         status
     }
 
+    /// How long the Pod may be active.
+    fn deadline(&self) -> Option<Duration> {
+        let seconds = self.pod.spec.as_ref()?.active_deadline_seconds?;
+        Some(Duration::from_secs(u64::try_from(seconds).unwrap_or(0)))
+    }
+
+    fn wait_for_deadline(&self, moves: &mut Moves, age: Duration) {
+        if let Some(left) = self.deadline().and_then(|deadline| left(deadline, age)) {
+            moves.wait(left);
+        }
+    }
+
+    /// How long a container runs before it is ready; `None` if its probe can only fail.
+    fn ready_after(&self, name: &str) -> Option<Duration> {
+        let containers = self.pod.spec.iter().flat_map(|spec| &spec.containers);
+        let probe =
+            containers.filter(|container| container.name == name).find_map(|c| c.readiness_probe.as_ref());
+        let Some(probe) = probe else { return Some(self.timing.ready) };
+        let command = probe.exec.as_ref().and_then(|exec| exec.command.as_deref());
+        if matches!(command.map(command::of_words), Some(Course::Ends { code, .. }) if code != 0) {
+            return None;
+        }
+        let delay = u64::try_from(probe.initial_delay_seconds.unwrap_or(0)).unwrap_or(0);
+        Some(self.timing.ready.max(Duration::from_secs(delay)))
+    }
+
+    /// Whether an image cannot be pulled.
+    fn lacks(&self, image: &str) -> bool {
+        match self.behaviour {
+            Behaviour::PullFails => true,
+            Behaviour::Command(_) => {
+                image.rsplit_once(':').is_some_and(|(_, tag)| MISSING_TAGS.contains(&tag))
+            }
+            _ => false,
+        }
+    }
+
+    /// How a container ends, if it does.
+    fn end_of(&self, name: &str) -> Option<Exit> {
+        let spec = self.pod.spec.as_ref()?;
+        if let Some(init) = spec.init_containers.iter().flatten().find(|init| init.name == name) {
+            let otherwise = Some(DONE).filter(|_| !is_sidecar(init));
+            return own_end(init, otherwise);
+        }
+        if let Some(debug) = spec.ephemeral_containers.iter().flatten().find(|debug| debug.name == name) {
+            return own_end(&moves::plain(debug), None);
+        }
+        match self.behaviour {
+            Behaviour::Exit(exit) => Some(exit.clone()),
+            Behaviour::Command(otherwise) => {
+                let container = spec.containers.iter().find(|container| container.name == name)?;
+                own_end(container, otherwise.clone())
+            }
+            _ => None,
+        }
+    }
+
     fn restarts(&self, code: i32) -> bool {
         match self.spec().restart_policy.as_deref() {
             Some("Never") => false,
             Some("OnFailure") => code != 0,
             _ => true,
         }
+    }
+}
+
+/// How a container ends by its own command, or in the way of its like where that does not say.
+fn own_end(container: &Container, otherwise: Option<Exit>) -> Option<Exit> {
+    match command::of(container) {
+        Course::Endless => None,
+        Course::Ends { code, after } => Some(Exit::with(code, after)),
+        Course::Unknown => otherwise,
     }
 }
 
@@ -132,6 +206,18 @@ fn accept(scene: &Scene<'_>) -> Step {
     }
 }
 
+/// The node will not have the Pod, whoever put it there.
+pub(super) fn reject(scene: &Scene<'_>, reason: &'static str, why: &str) -> Step {
+    let message = format!("Pod was rejected: {why}");
+    let mut status = scene.pod.status.clone().unwrap_or_default();
+    status.phase = Some("Failed".into());
+    status.reason = Some(reason.into());
+    status.message = Some(message.clone());
+    status.start_time = Some(Time(scene.now));
+    let events = vec![Event::warning(reason, why).action("Admitting")];
+    Step { status: scene.finish(status, false), events, next: None, gone: false }
+}
+
 /// Takes every container one step on.
 fn advance(scene: &Scene<'_>, age: Duration) -> Step {
     if let Some(left) = left(scene.timing.start, age) {
@@ -143,32 +229,60 @@ fn advance(scene: &Scene<'_>, age: Duration) -> Step {
     {
         return evict(scene, old);
     }
-    let mut moves = Moves { events: Vec::new(), next: None };
-    let statuses: Vec<ContainerStatus> =
-        old.container_statuses.iter().flatten().map(|one| moves.container(scene, one, age)).collect();
-    if Some(&statuses) == old.container_statuses.as_ref() {
+    if scene.deadline().is_some_and(|deadline| left(deadline, age).is_none()) {
+        return expire(scene, old);
+    }
+    let mut moves = Moves::default();
+    let init = old.init_container_statuses.as_deref().map(|init| moves.initialize(scene, init, age));
+    let initialized = init.as_ref().is_none_or(|init| init.iter().all(|one| one.ready));
+    let step = |one: &ContainerStatus| {
+        if initialized { moves.container(scene, one, age) } else { one.clone() }
+    };
+    let statuses: Vec<ContainerStatus> = old.container_statuses.iter().flatten().map(step).collect();
+    let debug = moves.debug(scene, old.ephemeral_container_statuses.as_deref());
+    scene.wait_for_deadline(&mut moves, age);
+    let same = Some(&statuses) == old.container_statuses.as_ref()
+        && init == old.init_container_statuses
+        && debug == old.ephemeral_container_statuses
+        && old.observed_generation == scene.pod.metadata.generation;
+    if same {
         return Step::nothing(scene, moves.next);
     }
     let mut status = old;
+    status.ephemeral_container_statuses = debug;
     status.pod_ip = Some(scene.pod_ip.to_owned());
     status.pod_ips = Some(vec![PodIP { ip: scene.pod_ip.to_owned() }]);
-    status.init_container_statuses = status.init_container_statuses.map(|init| initialize(scene, &init));
-    status.phase = Some(phase(scene, &statuses).into());
+    status.phase = Some(phase(scene, init.as_deref().unwrap_or_default(), &statuses).into());
+    status.init_container_statuses = init;
     status.container_statuses = Some(statuses);
     Step { status: scene.finish(status, true), events: moves.events, next: moves.next, gone: false }
 }
 
-/// The node is short of something and throws the Pod out.
-fn evict(scene: &Scene<'_>, old: PodStatus) -> Step {
-    let message = "The node was low on resource: memory. Simulated by annotation windlass.dev/simulate.";
+/// The Pod has had the time that it may take.
+fn expire(scene: &Scene<'_>, old: PodStatus) -> Step {
+    let message = "Pod was active on the node longer than the specified deadline";
+    let status = killed(scene, old, "DeadlineExceeded", message);
+    let events = vec![Event::normal("DeadlineExceeded", message).action("Killing")];
+    Step { status: scene.finish(status, true), events, next: None, gone: false }
+}
+
+/// The status of a Pod whose containers were ended by the node.
+fn killed(scene: &Scene<'_>, old: PodStatus, reason: &str, message: &str) -> PodStatus {
     let killed = Exit { code: 137, reason: "Error", after: Duration::ZERO };
     let end =
         |all: &[ContainerStatus]| all.iter().map(|one| containers::end(one, &killed, scene.now)).collect();
     let mut status = old;
     status.phase = Some("Failed".into());
-    status.reason = Some("Evicted".into());
+    status.reason = Some(reason.into());
     status.message = Some(message.into());
     status.container_statuses = status.container_statuses.as_deref().map(end);
+    status
+}
+
+/// The node is short of something and throws the Pod out.
+fn evict(scene: &Scene<'_>, old: PodStatus) -> Step {
+    let message = "The node was low on resource: memory. Simulated by annotation windlass.dev/simulate.";
+    let mut status = killed(scene, old, "Evicted", message);
     status.conditions.get_or_insert_default().push(PodCondition {
         type_: "DisruptionTarget".into(),
         status: "True".into(),
@@ -182,24 +296,15 @@ fn evict(scene: &Scene<'_>, old: PodStatus) -> Step {
     Step { status: scene.finish(status, true), events, next: None, gone: false }
 }
 
-/// Init containers end well before the others start; sidecars go on.
-fn initialize(scene: &Scene<'_>, init: &[ContainerStatus]) -> Vec<ContainerStatus> {
-    let spec = scene.spec();
-    let sidecar = |name: &str| spec.init_containers.iter().flatten().any(|c| c.name == name && is_sidecar(c));
-    let run = |status: &ContainerStatus| {
-        if status.container_id.is_some() {
-            return status.clone();
-        }
-        let started = containers::start(scene.pod, status, scene.now);
-        let mut status =
-            if sidecar(&status.name) { started } else { containers::end(&started, &DONE, scene.now) };
-        status.ready = true;
-        status
-    };
-    init.iter().map(run).collect()
-}
-
-fn phase(scene: &Scene<'_>, statuses: &[ContainerStatus]) -> &'static str {
+fn phase(scene: &Scene<'_>, init: &[ContainerStatus], statuses: &[ContainerStatus]) -> &'static str {
+    let fails =
+        |status: &ContainerStatus| containers::terminated(status).is_some_and(|end| end.exit_code != 0);
+    if !scene.restarts(1) && init.iter().any(fails) {
+        return "Failed";
+    }
+    if init.iter().any(|status| !status.ready) {
+        return "Pending";
+    }
     let ended = |status: &ContainerStatus| {
         containers::terminated(status).map(|end| end.exit_code).filter(|code| !scene.restarts(*code))
     };
@@ -208,133 +313,6 @@ fn phase(scene: &Scene<'_>, statuses: &[ContainerStatus]) -> &'static str {
         return if codes.iter().all(|code| *code == 0) { "Succeeded" } else { "Failed" };
     }
     if statuses.iter().any(|status| status.container_id.is_some()) { "Running" } else { "Pending" }
-}
-
-/// What the steps of the containers add up to.
-struct Moves {
-    events: Vec<Event>,
-    next: Option<Duration>,
-}
-
-impl Moves {
-    fn wait(&mut self, left: Duration) {
-        self.next = Some(self.next.map_or(left, |next| next.min(left)));
-    }
-
-    fn container(&mut self, scene: &Scene<'_>, status: &ContainerStatus, age: Duration) -> ContainerStatus {
-        if containers::is_waiting_for(status, &[CREATING, INITIALIZING]) {
-            return if *scene.behaviour == Behaviour::PullFails {
-                self.fail_pull(status)
-            } else {
-                self.start(scene, status)
-            };
-        }
-        if containers::is_waiting_for(status, &[PULL_FAILED]) {
-            return self.retry_pull(scene, status, age);
-        }
-        if containers::is_waiting_for(status, &[CRASH_LOOP]) {
-            let since = containers::last_end(status).map_or(Duration::MAX, |end| scene.since(end));
-            return match left(containers::back_off_time(status.restart_count), since) {
-                Some(left) => {
-                    self.wait(left);
-                    status.clone()
-                }
-                None => self.start(scene, status),
-            };
-        }
-        match containers::terminated(status) {
-            Some(end) if scene.restarts(end.exit_code) => self.restart(scene, status),
-            None if containers::started_at(status).is_some() => self.run(scene, status),
-            // Ended for good, or waiting for ever.
-            _ => status.clone(),
-        }
-    }
-
-    fn start(&mut self, scene: &Scene<'_>, status: &ContainerStatus) -> ContainerStatus {
-        let note = format!(
-            "Container image \"{}\" already present on machine and can be accessed by the pod",
-            status.image
-        );
-        self.events.push(Event::normal("Pulled", note).action("Pulling"));
-        self.events.push(Event::normal("Created", "Container created").action("Creating"));
-        self.events.push(Event::normal("Started", "Container started").action("Starting"));
-        let started = containers::start(scene.pod, status, scene.now);
-        // A container that ends at once is never seen running: its Deployment must not seem available.
-        self.run(scene, &started)
-    }
-
-    /// A running container ends, becomes ready, or goes on.
-    fn run(&mut self, scene: &Scene<'_>, status: &ContainerStatus) -> ContainerStatus {
-        let age = containers::started_at(status).map_or(Duration::ZERO, |start| scene.since(start));
-        if let Behaviour::Exit(exit) = scene.behaviour {
-            match left(exit.after, age) {
-                Some(left) => self.wait(left),
-                None => return containers::end(status, exit, scene.now),
-            }
-        }
-        if let Behaviour::Evicted(after) = scene.behaviour
-            && let Some(left) = left(*after, age)
-        {
-            self.wait(left);
-        }
-        if status.ready || *scene.behaviour == Behaviour::NeverReady {
-            return status.clone();
-        }
-        if let Some(left) = left(scene.timing.ready, age) {
-            self.wait(left);
-            return status.clone();
-        }
-        ContainerStatus { ready: true, ..status.clone() }
-    }
-
-    /// The first restart comes at once, later ones after a wait.
-    fn restart(&mut self, scene: &Scene<'_>, status: &ContainerStatus) -> ContainerStatus {
-        if status.restart_count == 0 {
-            return self.start(scene, status);
-        }
-        let meta = &scene.pod.metadata;
-        let text = |text: &Option<String>| text.clone().unwrap_or_default();
-        let note = format!(
-            "Back-off restarting failed container {} in pod {}_{}({})",
-            status.name,
-            text(&meta.name),
-            text(&meta.namespace),
-            text(&meta.uid)
-        );
-        self.events.push(Event::warning("BackOff", note).action("Restarting"));
-        containers::back_off(scene.pod, status)
-    }
-
-    fn fail_pull(&mut self, status: &ContainerStatus) -> ContainerStatus {
-        let image = &status.image;
-        let note = format!("Failed to pull image \"{image}\": {}", pull_error(image));
-        self.events.push(Event::normal("Pulling", format!("Pulling image \"{image}\"")).action("Pulling"));
-        self.events.push(Event::warning("Failed", note).action("Pulling"));
-        self.events.push(Event::warning("Failed", format!("Error: {PULL_FAILED}")).action("Pulling"));
-        self.wait(PULL_RETRY);
-        let state = containers::waiting_state(PULL_FAILED, Some(pull_error(image)));
-        ContainerStatus { state: Some(state), ..status.clone() }
-    }
-
-    fn retry_pull(&mut self, scene: &Scene<'_>, status: &ContainerStatus, age: Duration) -> ContainerStatus {
-        if let Some(left) = left(scene.timing.start + PULL_RETRY, age) {
-            self.wait(left);
-            return status.clone();
-        }
-        let image = &status.image;
-        self.events
-            .push(Event::normal("BackOff", format!("Back-off pulling image \"{image}\"")).action("Pulling"));
-        self.events.push(Event::warning("Failed", format!("Error: {PULL_BACK_OFF}")).action("Pulling"));
-        let message = format!("Back-off pulling image \"{image}\": {PULL_FAILED}: {}", pull_error(image));
-        ContainerStatus {
-            state: Some(containers::waiting_state(PULL_BACK_OFF, Some(message))),
-            ..status.clone()
-        }
-    }
-}
-
-fn pull_error(image: &str) -> String {
-    format!("failed to pull and unpack image \"{image}\": not found (simulated)")
 }
 
 /// The Pod is being deleted: its containers end, then it can go.

@@ -7,7 +7,7 @@ use windlass::k8s_openapi::{
     apimachinery::pkg::api::resource::Quantity,
 };
 
-use super::affinity;
+use super::{affinity, ports};
 use crate::{pods, quantity};
 
 /// Why a node refuses a Pod.
@@ -39,6 +39,10 @@ pub(super) fn check(pod: &Pod, node: &Node, running: &[Arc<Pod>]) -> Result<(), 
     let repels = |taint: &&Taint| taint.effect != "PreferNoSchedule" && !tolerates(tolerations, taint);
     if node_spec.taints.iter().flatten().any(|taint| repels(&taint)) {
         return Err(Refusal::for_good("node(s) had untolerated taint(s)"));
+    }
+    if ports::conflict(spec, running) {
+        let reason = "node(s) didn't have free ports for the requested pod ports".to_owned();
+        return Err(Refusal { reason, could_make_room: true });
     }
     check_resources(spec, node, running)
 }

@@ -259,3 +259,91 @@ fn a_pod_may_have_times_of_its_own() {
     let (seen, ..) = live(&mut pod, Timing::default(), 140);
     assert_eq!(seen, ["Running [Running restarts=0] Ready"]);
 }
+
+#[test]
+fn an_init_container_that_fails_keeps_the_others_waiting() {
+    let spec = |policy: &str| {
+        json!({
+            "restartPolicy": policy,
+            "initContainers": [{"name": "a", "command": ["false"]}, {"name": "b", "command": ["true"]}],
+            "containers": [{"name": "web"}],
+        })
+    };
+    let mut never = pod(spec("Never"));
+    let (seen, ..) = live(&mut never, Timing::default(), 100);
+    assert_eq!(seen.last().unwrap(), "Failed [PodInitializing restarts=0]");
+    assert!(conditions(&never)[1].starts_with("Initialized=False ContainersNotInitialized"));
+    let mut always = pod(spec("Always"));
+    let (seen, next, _) = live(&mut always, Timing::default(), 100);
+    assert_eq!(seen.last().unwrap(), "Pending [PodInitializing restarts=0]");
+    assert_eq!(next, Some(Duration::from_secs(10)));
+    let init = always.status.unwrap().init_container_statuses.unwrap();
+    assert!(containers::is_waiting_for(&init[0], &[containers::CRASH_LOOP]));
+    assert!(init[1].container_id.is_none());
+}
+
+#[test]
+fn a_command_says_how_its_container_ends() {
+    let mut pod = pod(json!({"restartPolicy": "Never", "containers": [
+        {"name": "work", "command": ["sh", "-c", "sleep 5; exit 3"]},
+        {"name": "server", "ports": [{"containerPort": 80}]},
+    ]}));
+    let (_, next, _) = live(&mut pod, Timing::default(), 100);
+    assert_eq!(next, Some(Duration::from_secs(5)));
+    let (seen, ..) = live(&mut pod, Timing::default(), 105);
+    assert_eq!(seen, ["Running [Error(3) restarts=0, Running restarts=0]"]);
+}
+
+#[test]
+fn a_pod_that_has_had_its_time_is_ended() {
+    let mut pod = pod(json!({"activeDeadlineSeconds": 20, "containers": [{"name": "web"}]}));
+    let (_, next, _) = live(&mut pod, Timing::default(), 100);
+    assert_eq!(next, Some(Duration::from_secs(20)));
+    live(&mut pod, Timing::default(), 120);
+    let status = pod.status.unwrap();
+    assert_eq!(
+        (status.phase.as_deref(), status.reason.as_deref()),
+        (Some("Failed"), Some("DeadlineExceeded"))
+    );
+}
+
+#[test]
+fn readiness_waits_for_the_delay_of_its_probe() {
+    let mut pod =
+        pod(json!({"containers": [{"name": "web", "readinessProbe": {"initialDelaySeconds": 15}}]}));
+    let (seen, next, _) = live(&mut pod, Timing::default(), 100);
+    assert_eq!(
+        (seen.last().unwrap().as_str(), next),
+        ("Running [Running restarts=0]", Some(Duration::from_secs(15)))
+    );
+    let (seen, ..) = live(&mut pod, Timing::default(), 115);
+    assert_eq!(seen, ["Running [Running restarts=0] Ready"]);
+}
+
+#[test]
+fn a_probe_that_can_only_fail_is_believed() {
+    let probe = json!({"exec": {"command": ["/bin/false"]}});
+    let mut pod = pod(json!({"containers": [{"name": "web", "readinessProbe": probe}]}));
+    let (seen, next, _) = live(&mut pod, Timing::default(), 100);
+    assert_eq!((seen.last().unwrap().as_str(), next), ("Running [Running restarts=0]", None));
+}
+
+#[test]
+fn an_image_that_cannot_be_there_is_not_pulled() {
+    let mut pod = pod(json!({"containers": [{"name": "web", "image": "webserver:404"}]}));
+    let (seen, ..) = live(&mut pod, Timing::default(), 100);
+    assert_eq!(seen.last().unwrap(), "Pending [ErrImagePull restarts=0]");
+}
+
+#[test]
+fn a_debug_container_starts_in_a_running_pod_and_its_generation_is_observed() {
+    let mut pod = plain();
+    live(&mut pod, Timing::default(), 100);
+    pod.metadata.generation = Some(2);
+    let debug = json!([{"name": "debugger", "image": "busybox", "command": ["sleep", "1000"]}]);
+    pod.spec.as_mut().unwrap().ephemeral_containers = from_value(debug).unwrap();
+    live(&mut pod, Timing::default(), 110);
+    let status = pod.status.unwrap();
+    assert!(containers::started_at(&status.ephemeral_container_statuses.unwrap()[0]).is_some());
+    assert_eq!(status.observed_generation, Some(2));
+}

@@ -10,7 +10,7 @@ use fs_err as fs;
 use crate::kubernetes;
 
 /// How long the cluster may take until its kubeconfig is there. It takes less than a second.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A cluster that runs.
 pub(super) struct Cluster {

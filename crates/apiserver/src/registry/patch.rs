@@ -277,8 +277,8 @@ fn refuse_unknown(resource: &Resource, intent: &Value) -> Result<()> {
 
 /// Keys that an intent says twice, in the words of Go's YAML decoder.
 fn repeated_keys(lines: &[String]) -> Option<String> {
-    let list: String = lines.iter().map(|line| format!("\n  {line}")).collect();
-    (!lines.is_empty()).then(|| format!("error converting YAML to JSON: yaml: unmarshal errors:{list}"))
+    let list = lines.join("\n  ");
+    (!lines.is_empty()).then(|| format!("error converting YAML to JSON: yaml: unmarshal errors:\n  {list}"))
 }
 
 /// An intent says of which kind it is.

@@ -121,7 +121,7 @@ impl Reconciler for Kubelet {
                 pod_ip: &address,
                 now: ctx.now(),
             };
-            let step = match self.refusal(&pod, ctx)? {
+            let step = match Self::refusal(&pod, ctx)? {
                 Some((reason, why)) => lifecycle::reject(&scene, reason, why),
                 None => lifecycle::step(&scene),
             };
@@ -153,7 +153,7 @@ impl Reconciler for Kubelet {
 impl Kubelet {
     /// Why the node will not have a Pod that it has not taken on yet. The scheduler asks the same before, but not
     /// everyone asks the scheduler.
-    fn refusal(&self, pod: &Pod, ctx: &Context<Pod>) -> Result<Option<(&'static str, &'static str)>, Error> {
+    fn refusal(pod: &Pod, ctx: &Context<Pod>) -> Result<Option<(&'static str, &'static str)>, Error> {
         let is_new = |pod: &Pod| pod.status.as_ref().is_none_or(|status| status.start_time.is_none());
         let (Some(node), Some(spec)) = (pods::node(pod), &pod.spec) else { return Ok(None) };
         if !ports::are_wanted(spec) || !is_new(pod) || pods::is_terminating(&pod.metadata) {

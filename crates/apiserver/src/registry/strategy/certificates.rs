@@ -114,11 +114,10 @@ pub(super) fn validate(resource: &Resource, new: &Value, old: Option<&Value>) ->
 fn bundle_name(causes: &mut Causes, bundle: &Value) {
     let (name, signer) = (text(bundle, "/metadata/name"), text(bundle, "/spec/signerName"));
     let prefix = format!("{}:", signer.replace('/', ":"));
-    let why = if signer.is_empty() {
-        match name.contains(':') {
-            true => Some("ClusterTrustBundle without signer name must not have \":\" in its name".to_owned()),
-            false => name_error(name, NameRule::Subdomain),
-        }
+    let why = if signer.is_empty() && name.contains(':') {
+        Some("ClusterTrustBundle without signer name must not have \":\" in its name".to_owned())
+    } else if signer.is_empty() {
+        name_error(name, NameRule::Subdomain)
     } else {
         match name.strip_prefix(&prefix) {
             Some(rest) => name_error(rest, NameRule::Subdomain),

@@ -15,6 +15,7 @@ pub mod admission;
 pub mod auth;
 pub mod authority;
 pub mod data_directory;
+pub mod descriptions;
 pub mod environment;
 pub mod error;
 pub mod http;

@@ -22,6 +22,7 @@ mod typed;
 mod update;
 
 pub use apply::{ApplyError, ApplyOptions, apply};
+pub(crate) use combine::combine;
 pub use conflict::{Conflict, ConflictCause, Conflicts};
 pub use field_set::FieldSet;
 pub use fields_v1::FieldsError;

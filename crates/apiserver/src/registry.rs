@@ -57,6 +57,7 @@ use crate::{
         rbac::{Action, Authorizer, Rule},
         token::Signer,
     },
+    descriptions::Descriptions,
     environment::Environment,
     error::{Error, Result},
     store::{Fields, Key, Object, Store},
@@ -77,11 +78,13 @@ pub struct Registry {
     unsettled: AtomicBool,
     hooks: Hooks,
     policies: Policies,
+    mutations: Policies,
     caller: Caller,
     converted: conversion::Converted,
     signer: Signer,
     routes: Arc<Routes>,
     resolver: Arc<dyn Resolver>,
+    descriptions: Option<Arc<dyn Descriptions>>,
 }
 
 impl Registry {
@@ -99,12 +102,14 @@ impl Registry {
             definitions: Mutex::default(),
             unsettled: AtomicBool::new(false),
             hooks: Hooks::default(),
-            policies: Policies::default(),
+            policies: Policies::validating(),
+            mutations: Policies::mutating(),
             caller: Caller::default(),
             converted: conversion::Converted::default(),
             signer: Signer::generate().map_err(Error::internal)?,
             routes,
             resolver,
+            descriptions: None,
         };
         registry.rebuild_catalog();
         registry.bootstrap()?;
@@ -116,6 +121,18 @@ impl Registry {
     pub fn with_resolver(mut self, resolver: Arc<dyn Resolver>) -> Self {
         self.resolver = resolver;
         self
+    }
+
+    /// The same registry, whose built-in kinds are described by `descriptions`.
+    #[must_use]
+    pub fn with_descriptions(mut self, descriptions: Arc<dyn Descriptions>) -> Self {
+        self.descriptions = Some(descriptions);
+        self
+    }
+
+    /// Who describes built-in kinds, if anybody does.
+    pub(crate) fn descriptions(&self) -> Option<&dyn Descriptions> {
+        self.descriptions.as_deref()
     }
 
     /// The same registry, which signs the tokens of service accounts with a key that was kept.
@@ -133,6 +150,11 @@ impl Registry {
     /// The webhooks that admission asks.
     pub(crate) fn hooks(&self) -> &Hooks {
         &self.hooks
+    }
+
+    /// The policies by which admission changes objects.
+    pub(crate) fn mutations(&self) -> &Policies {
+        &self.mutations
     }
 
     /// The policies that admission asks.

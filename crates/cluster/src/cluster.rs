@@ -148,7 +148,8 @@ impl Cluster {
         let seed = if data.is_some() { next_life(builder.seed, store.revision()) } else { builder.seed };
         let environment = Environment::new(TokioClock::starting_at(start), seed);
         let registry = Registry::new(Arc::new(store), environment)
-            .map_err(|error| Error::ApiServer(error.to_string()))?;
+            .map_err(|error| Error::ApiServer(error.to_string()))?
+            .with_descriptions(Arc::new(crate::descriptions::Descriptions));
         let registry = match signer {
             Some(signer) => registry.with_signer(signer),
             None => registry,

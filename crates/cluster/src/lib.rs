@@ -13,6 +13,7 @@ pub mod controllers;
 mod cron_job;
 mod daemon_set;
 mod deployment;
+mod descriptions;
 mod disruption;
 mod endpoint_slice;
 mod garbage;

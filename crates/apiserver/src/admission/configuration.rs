@@ -32,8 +32,8 @@ fn texts<'a>(value: &'a Value, field: &str) -> Vec<&'a str> {
 /// Fills in what a configuration leaves out.
 pub(crate) fn defaults(plural: &str, object: &mut Value) {
     match plural {
-        "validatingadmissionpolicies" => return default_policy(object),
-        "validatingadmissionpolicybindings" => {
+        "validatingadmissionpolicies" | "mutatingadmissionpolicies" => return default_policy(object),
+        "validatingadmissionpolicybindings" | "mutatingadmissionpolicybindings" => {
             return object.pointer_mut("/spec/matchResources").map_or((), default_match);
         }
         _ if !is_webhooks(plural) => return,
@@ -87,12 +87,14 @@ fn default_match(matches: &mut Value) {
     }
 }
 
+/// A binding without a policy binds nothing.
+fn bound_policy(spec: &Value) -> Option<Cause> {
+    text(spec, "policyName").is_empty().then(|| Cause::required("spec.policyName", ""))
+}
+
 /// What is wrong with the binding of a policy.
 fn validate_binding(spec: &Value) -> Vec<Cause> {
-    let mut causes = Vec::new();
-    if text(spec, "policyName").is_empty() {
-        causes.push(Cause::required("spec.policyName", ""));
-    }
+    let mut causes: Vec<Cause> = bound_policy(spec).into_iter().collect();
     let actions = texts(spec, "validationActions");
     if actions.is_empty() {
         causes.push(Cause::required("spec.validationActions", ""));
@@ -121,6 +123,8 @@ pub(crate) fn validate(plural: &str, new: &Value, old: Option<&Value>) -> Vec<Ca
             return super::policy::validate_policy(&new["spec"], old.map(|old| &old["spec"]));
         }
         "validatingadmissionpolicybindings" => return validate_binding(&new["spec"]),
+        "mutatingadmissionpolicies" => return super::policy::validate_mutating(&new["spec"]),
+        "mutatingadmissionpolicybindings" => return bound_policy(&new["spec"]).into_iter().collect(),
         _ if !is_webhooks(plural) => return Vec::new(),
         _ => {}
     }

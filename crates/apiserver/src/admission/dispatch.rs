@@ -59,7 +59,8 @@ impl Registry {
         // A binding asks for itself; the Pod that it changes is its own business.
         let bound = request.target.subresource == "binding" && request.operation == super::Operation::Update;
         let hooks = !(plan.mutating.is_empty() && plan.validating.is_empty());
-        let policies = !self.policies().in_force(self.store()).is_empty();
+        let policies = !self.policies().in_force(self.store()).is_empty()
+            || !self.mutations().in_force(self.store()).is_empty();
         let nobody = !hooks && !policies && !self.plugins_concern(request);
         !(exempt || bound || nobody)
     }
@@ -78,7 +79,8 @@ impl Registry {
         self.mutate_by_plugins(request, &mut object)?;
         let shown = request.view(&object)?;
         let old = old.map(|old| request.view(old)).transpose()?;
-        let changed = self.run_mutating(request, Some(shown.clone()), old.as_ref()).await?;
+        let changed = self.mutate_by_policies(request, shown.clone(), old.as_ref()).await?;
+        let changed = self.run_mutating(request, Some(changed), old.as_ref()).await?;
         match changed {
             Some(changed) if changed != shown => request.unview(&object, changed),
             _ => Ok(object),

@@ -1,6 +1,8 @@
-//! ValidatingAdmissionPolicies: rules about objects, written in CEL and kept in the API itself.
+//! Admission policies: rules about objects, written in CEL and kept in the API itself. Validating ones say no,
+//! mutating ones change.
 
 mod evaluate;
+mod mutate;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -15,11 +17,10 @@ use crate::{
     store::{Key, Store, TableName},
 };
 
-const TABLES: [&str; 2] = ["validatingadmissionpolicies", "validatingadmissionpolicybindings"];
-
-/// The policies that are in force, read from the store and kept until they change.
-#[derive(Debug, Default)]
+/// The policies of one kind that are in force, read from the store and kept until they change.
+#[derive(Debug)]
 pub(crate) struct Policies {
+    tables: [TableName; 2],
     kept: Mutex<Option<Arc<InForce>>>,
 }
 
@@ -46,6 +47,8 @@ struct PolicySpec {
     variables: Vec<Variable>,
     failure_policy: Option<String>,
     param_kind: Option<ParamKind>,
+    mutations: Vec<mutate::Mutation>,
+    reinvocation_policy: String,
 }
 
 #[derive(Debug, Deserialize)]
@@ -107,9 +110,24 @@ struct Denial {
 }
 
 impl Policies {
+    /// Those that validate.
+    pub(crate) fn validating() -> Self {
+        Self::of(["validatingadmissionpolicies", "validatingadmissionpolicybindings"])
+    }
+
+    /// Those that mutate.
+    pub(crate) fn mutating() -> Self {
+        Self::of(["mutatingadmissionpolicies", "mutatingadmissionpolicybindings"])
+    }
+
+    fn of(plurals: [&str; 2]) -> Self {
+        let tables = plurals.map(|plural| TableName { group: GROUP.into(), plural: plural.into() });
+        Self { tables, kept: Mutex::default() }
+    }
+
     /// What is in force now.
     pub(crate) fn in_force(&self, store: &Store) -> Arc<InForce> {
-        let tables = TABLES.map(|plural| TableName { group: GROUP.into(), plural: plural.into() });
+        let tables = &self.tables;
         let revisions = [store.table_revision(&tables[0]), store.table_revision(&tables[1])];
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         match &*kept {
@@ -284,6 +302,11 @@ fn refuse(request: &Attributes<'_>, denials: &[Denial]) -> Result<()> {
             .collect();
     }
     Err(error)
+}
+
+/// What is wrong with a policy that mutates.
+pub(super) fn validate_mutating(spec: &Value) -> Vec<crate::error::Cause> {
+    mutate::validate(spec)
 }
 
 /// What is wrong with a policy.

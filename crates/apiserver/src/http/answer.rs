@@ -3,8 +3,9 @@
 use bytes::Bytes;
 use http::{HeaderValue, Response, StatusCode, header};
 use serde_json::Value;
+use sha2::{Digest, Sha256};
 
-use super::Body;
+use super::{Body, Call};
 use crate::error::Error;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
@@ -16,6 +17,31 @@ fn response(code: StatusCode, kind: HeaderValue, body: Body) -> Response<Body> {
     response.headers_mut().insert(header::CONTENT_TYPE, kind);
     response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
     response
+}
+
+/// A name for content that changes when the content does.
+pub(super) fn tag(content: &[u8]) -> String {
+    let digest = Sha256::digest(content);
+    let half = digest.first_chunk().expect("a SHA-256 must have 32 bytes");
+    format!("{:032X}", u128::from_be_bytes(*half))
+}
+
+impl Call<'_> {
+    /// The answer with a name for its content, or a word that the client has it already.
+    pub(super) fn unless_known(&self, tag: &str, make: impl FnOnce() -> Response<Body>) -> Response<Body> {
+        let quoted = format!("\"{tag}\"");
+        let known = self.header(header::IF_NONE_MATCH).split(',').map(str::trim);
+        let known = known.map(|one| one.trim_start_matches("W/")).any(|one| one == quoted || one == "*");
+        let mut response = if known {
+            with_status(Response::new(Body::whole(Bytes::new())), StatusCode::NOT_MODIFIED)
+        } else {
+            make()
+        };
+        if let Ok(value) = HeaderValue::from_str(&quoted) {
+            response.headers_mut().insert(header::ETAG, value);
+        }
+        response
+    }
 }
 
 /// A value as JSON.

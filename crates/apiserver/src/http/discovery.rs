@@ -18,8 +18,8 @@ impl Call<'_> {
         let catalog = self.registry.catalog();
         let aggregated = accept::aggregated(self.header(header::ACCEPT));
         match part {
-            Discovery::Core if aggregated => Ok(aggregate(&catalog, |group| group.is_empty())),
-            Discovery::Groups if aggregated => Ok(aggregate(&catalog, |group| !group.is_empty())),
+            Discovery::Core if aggregated => Ok(self.aggregate(&catalog, |group| group.is_empty())),
+            Discovery::Groups if aggregated => Ok(self.aggregate(&catalog, |group| !group.is_empty())),
             Discovery::Core => Ok(answer::json(&json!({
                 "kind": "APIVersions", "versions": ["v1"],
                 "serverAddressByClientCIDRs": [{"clientCIDR": "0.0.0.0/0", "serverAddress": self.host()}],
@@ -63,6 +63,18 @@ impl Call<'_> {
     fn host(&self) -> &str {
         self.header(header::HOST)
     }
+
+    /// Everything in one answer, which is only sent to who does not have it.
+    fn aggregate(&self, catalog: &Catalog, wanted: impl Fn(&str) -> bool) -> Response<Body> {
+        let list = aggregated_list(catalog, wanted).to_string();
+        let tag = answer::tag(list.as_bytes());
+        let mut response = self.unless_known(&tag, || answer::bytes(list.into()));
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, AGGREGATED);
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("public"));
+        headers.insert(header::VARY, HeaderValue::from_static("Accept"));
+        response
+    }
 }
 
 fn describe_group(group: &catalog::Group) -> Value {
@@ -101,7 +113,7 @@ fn list_entries(resource: &Resource) -> Vec<Value> {
     entries
 }
 
-fn aggregate(catalog: &Catalog, wanted: impl Fn(&str) -> bool) -> Response<Body> {
+fn aggregated_list(catalog: &Catalog, wanted: impl Fn(&str) -> bool) -> Value {
     let items: Vec<Value> = catalog
         .groups
         .iter()
@@ -120,11 +132,9 @@ fn aggregate(catalog: &Catalog, wanted: impl Fn(&str) -> bool) -> Response<Body>
             json!({"metadata": metadata, "versions": versions})
         })
         .collect();
-    let mut response = answer::json(&json!({
+    json!({
         "kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": items,
-    }));
-    response.headers_mut().insert(header::CONTENT_TYPE, AGGREGATED);
-    response
+    })
 }
 
 fn aggregated_entry(resource: &Resource) -> Value {
@@ -148,8 +158,13 @@ fn aggregated_entry(resource: &Resource) -> Value {
     }
     if !resource.subresources.is_empty() {
         let list = resource.subresources.iter().map(|one| {
+            let same = one.kind.group == *resource.group && one.kind.version == *resource.version;
+            let (group, version) = match resource.custom() {
+                None if same => ("", ""),
+                _ => (one.kind.group.as_str(), one.kind.version.as_str()),
+            };
             json!({"subresource": one.name, "verbs": one.verbs,
-                "responseKind": kind(&one.kind.kind, &one.kind.group, &one.kind.version)})
+                "responseKind": kind(&one.kind.kind, group, version)})
         });
         entry["subresources"] = list.collect();
     }

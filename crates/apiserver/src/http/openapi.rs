@@ -5,14 +5,22 @@
 
 mod v2;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::LazyLock,
+};
 
-use http::Response;
+use http::{HeaderValue, Response, header};
+use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
 use super::{Body, Call, answer};
-use crate::registry::{Catalog, Origin, Resource, catalog, definitions};
+use crate::{
+    descriptions::describe,
+    registry::{Catalog, Origin, Resource, catalog, definitions},
+    schema,
+};
 
 const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.";
 
@@ -20,17 +28,31 @@ impl Call<'_> {
     pub(super) fn open_api(&self, document: Option<&str>) -> Response<Body> {
         let catalog = self.registry.catalog();
         let Some(path) = document else {
-            return answer::json(&index(&catalog));
+            let index = index(&catalog, self.registry.descriptions().is_some()).to_string();
+            let tag = answer::tag(index.as_bytes());
+            return self.unless_known(&tag, || answer::bytes(index.into()));
         };
         let (group, version) = match path.split('/').collect::<Vec<_>>().as_slice() {
             ["api", version] => (String::new(), (*version).to_owned()),
             ["apis", group, version] => ((*group).to_owned(), (*version).to_owned()),
             _ => return answer::not_a_path(),
         };
-        match catalog.version(&group, &version) {
-            Some(found) => answer::json(&self::document(&group, found)),
-            None => answer::not_a_path(),
+        let Some(found) = catalog.version(&group, &version) else { return answer::not_a_path() };
+        let hash = fingerprint(found, self.registry.descriptions().is_some());
+        let told = || self.registry.descriptions().map(|known| known.schemas(&group, &version));
+        let mut response = self.unless_known(&hash, || answer::json(&self::document(&group, found, told())));
+        if self.query.get("hash") == hash {
+            // The address names the content: a client that has it need never ask again.
+            let headers = response.headers_mut();
+            headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("public, immutable"));
+            let year = SignedDuration::from_hours(365 * 24);
+            let end = self.registry.environment().now().saturating_add(year).unwrap_or(Timestamp::MAX);
+            let end = end.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string();
+            if let Ok(end) = HeaderValue::from_str(&end) {
+                headers.insert(header::EXPIRES, end);
+            }
         }
+        response
     }
 }
 
@@ -40,12 +62,12 @@ fn path_of(group: &str, version: &str) -> String {
 
 /// The list of documents. The hash in each address changes when the document does, so that clients may
 /// keep what they have.
-fn index(catalog: &Catalog) -> Value {
+fn index(catalog: &Catalog, described: bool) -> Value {
     let mut paths = BTreeMap::new();
     for group in &catalog.groups {
         for version in &group.versions {
             let path = path_of(&group.name, &version.name);
-            let hash = fingerprint(version);
+            let hash = fingerprint(version, described);
             paths.insert(
                 path.clone(),
                 json!({"serverRelativeURL": format!("/openapi/v3/{path}?hash={hash}")}),
@@ -56,8 +78,11 @@ fn index(catalog: &Catalog) -> Value {
 }
 
 /// A hash of what a document is made from: cheaper than the document, and as telling.
-fn fingerprint(version: &catalog::Version) -> String {
+fn fingerprint(version: &catalog::Version, described: bool) -> String {
+    static TYPES: LazyLock<[u8; 32]> = LazyLock::new(|| Sha256::digest(schema::KUBERNETES).into());
     let mut hasher = Sha256::new();
+    hasher.update(*TYPES);
+    hasher.update([u8::from(described)]);
     for resource in &version.resources {
         hasher.update(resource.plural.as_bytes());
         if let Some(served) = resource.custom() {
@@ -70,8 +95,8 @@ fn fingerprint(version: &catalog::Version) -> String {
     )
 }
 
-fn document(group: &str, version: &catalog::Version) -> Value {
-    let mut schemas = Schemas::default();
+fn document(group: &str, version: &catalog::Version, told: Option<BTreeMap<String, Value>>) -> Value {
+    let mut schemas = Schemas { told: told.unwrap_or_default(), ..Schemas::default() };
     let mut paths = Map::new();
     for resource in &version.resources {
         let name = schemas.add(resource);
@@ -91,6 +116,8 @@ fn document(group: &str, version: &catalog::Version) -> Value {
 struct Schemas {
     done: BTreeMap<String, Value>,
     needed: BTreeSet<String>,
+    /// The same types with words.
+    told: BTreeMap<String, Value>,
 }
 
 impl Schemas {
@@ -136,7 +163,12 @@ impl Schemas {
     fn done(mut self) -> BTreeMap<String, Value> {
         while let Some(name) = self.needed.pop_first() {
             match definitions().get(&name) {
-                Some(schema) => self.insert(&name, schema),
+                Some(mut schema) => {
+                    if let Some(told) = self.told.get(&name) {
+                        describe(&mut schema, told);
+                    }
+                    self.insert(&name, schema);
+                }
                 None => drop(self.done.insert(name, json!({"type": "object"}))),
             }
         }

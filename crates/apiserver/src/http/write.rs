@@ -127,7 +127,10 @@ impl Call<'_> {
                 Ok(answer::with_status(answer::json(&status), StatusCode::CREATED))
             }
             other => {
-                Err(Error::bad_request(format!("the subresource {other} is not served by this cluster")))
+                let why = "containers here are simulated and run no process that could be reached";
+                Err(Error::bad_request(format!(
+                    "the subresource {other} is not served by this cluster: {why}"
+                )))
             }
         }
     }

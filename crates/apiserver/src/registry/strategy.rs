@@ -31,11 +31,12 @@ use crate::{
 };
 
 /// Built-in resources whose objects count the changes of their spec.
-const WITH_GENERATION: [(&str, &str); 24] = [
+const WITH_GENERATION: [(&str, &str); 25] = [
     ("", "pods"),
     ("", "podtemplates"),
     ("", "replicationcontrollers"),
     ("admissionregistration.k8s.io", "mutatingadmissionpolicies"),
+    ("admissionregistration.k8s.io", "mutatingadmissionpolicybindings"),
     ("admissionregistration.k8s.io", "mutatingwebhookconfigurations"),
     ("admissionregistration.k8s.io", "validatingadmissionpolicies"),
     ("admissionregistration.k8s.io", "validatingadmissionpolicybindings"),

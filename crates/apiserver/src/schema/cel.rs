@@ -16,7 +16,7 @@ mod convert;
 mod macros;
 mod rules;
 
-pub(crate) use convert::{plain, typed};
+pub(crate) use convert::{plain, to_json, typed};
 pub(crate) use rules::violations;
 
 /// The work one evaluation may do, counted in loop passes; the real server's limit per call.

@@ -8,6 +8,7 @@ mod audit;
 mod conversion;
 mod custom;
 mod deletion;
+mod discovery;
 mod fidelity;
 mod hook;
 mod hostile;

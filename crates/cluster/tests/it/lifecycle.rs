@@ -5,7 +5,7 @@ use std::time::Duration;
 use windlass::{
     jiff::Timestamp,
     k8s_openapi::api::core::v1::{Namespace, Node},
-    kube::Api,
+    kube::{Api, api::GetParams, core::Request},
 };
 use windlass_cluster::Cluster;
 
@@ -89,4 +89,15 @@ async fn heartbeats_are_the_only_writes_of_an_idle_cluster() {
     tokio::time::sleep(Duration::from_mins(10)).await;
     assert_eq!(cluster.revision() - settled, 60);
     cluster.shutdown().await.unwrap();
+}
+
+#[tokio::test]
+async fn fields_are_explained() {
+    let cluster = Cluster::start().await.unwrap();
+    let request = Request::new("/openapi/v3/apis/apps").get("v1", &GetParams::default()).unwrap();
+    let document: serde_json::Value = cluster.client().request(request).await.unwrap();
+    let strategy = &document["components"]["schemas"]["io.k8s.api.apps.v1.DeploymentStrategy"];
+    for described in [strategy, &strategy["properties"]["rollingUpdate"]] {
+        assert!(described["description"].as_str().is_some_and(|text| !text.is_empty()), "{described}");
+    }
 }

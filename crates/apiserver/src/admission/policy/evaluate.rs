@@ -34,7 +34,7 @@ pub(super) struct Outcome {
     pub(super) reason: Option<String>,
 }
 
-type Variables = Vec<(&'static str, Cel)>;
+pub(super) type Variables = Vec<(&'static str, Cel)>;
 
 /// The validations that the request fails.
 pub(super) fn evaluate(spec: &PolicySpec, input: &Input<'_>) -> Vec<Outcome> {
@@ -61,7 +61,7 @@ pub(super) fn evaluate(spec: &PolicySpec, input: &Input<'_>) -> Vec<Outcome> {
         .collect()
 }
 
-fn variables(input: &Input<'_>) -> Variables {
+pub(super) fn variables(input: &Input<'_>) -> Variables {
     let fields = review::fields("", input.request, input.resource, None, None);
     let shown = |value: &Option<Value>| value.as_ref().map_or(Cel::Null, plain);
     vec![
@@ -74,7 +74,7 @@ fn variables(input: &Input<'_>) -> Variables {
 }
 
 /// Adds `variables`, each of which may use the ones before it. One that fails is missing, and so fails its users.
-fn add_composed(spec: &PolicySpec, variables: &mut Variables) {
+pub(super) fn add_composed(spec: &PolicySpec, variables: &mut Variables) {
     let mut composed: HashMap<String, Cel> = HashMap::new();
     for variable in &spec.variables {
         let mut known = variables.clone();
@@ -86,7 +86,7 @@ fn add_composed(spec: &PolicySpec, variables: &mut Variables) {
     variables.push(("variables", Cel::from(composed)));
 }
 
-fn conditions(list: &[Condition], variables: &Variables) -> Result<bool, String> {
+pub(super) fn conditions(list: &[Condition], variables: &Variables) -> Result<bool, String> {
     let mut problems = Vec::new();
     for condition in list {
         match holds(condition, variables) {

@@ -55,6 +55,27 @@ pub(crate) fn plain(value: &Json) -> Value {
     }
 }
 
+/// A value as JSON, if it can be written so.
+pub(crate) fn to_json(value: &Value) -> Option<Json> {
+    Some(match value {
+        Value::Null => Json::Null,
+        Value::Bool(flag) => Json::Bool(*flag),
+        Value::Int(int) => Json::from(*int),
+        Value::UInt(uint) => Json::from(*uint),
+        Value::Float(float) => Json::from(*float),
+        Value::String(text) => Json::from(text.as_str()),
+        Value::List(items) => items.iter().map(to_json).collect::<Option<Vec<Json>>>()?.into(),
+        Value::Map(map) => {
+            let entries = map.map.iter().map(|(key, value)| match key {
+                Key::String(key) => Some((key.to_string(), to_json(value)?)),
+                _ => None,
+            });
+            Json::Object(entries.collect::<Option<_>>()?)
+        }
+        _ => return None,
+    })
+}
+
 /// A value as its schema describes it. `root` says that it is a whole object, of whose metadata
 /// rules see only the names.
 pub(crate) fn typed(types: &Types, id: NodeId, value: &Json, root: bool) -> Value {

@@ -7,7 +7,10 @@ use std::sync::Arc;
 
 use kube_cel::cel::{
     Context, ExecutionError, IdedExpr, ResolveResult, Value,
-    common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, ListExpr, LiteralValue, operators},
+    common::ast::{
+        CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedEntryExpr, ListExpr, LiteralValue, MapEntryExpr,
+        MapExpr, StructExpr, operators,
+    },
     extractors::This,
     parser::Parser,
 };
@@ -17,6 +20,7 @@ use super::CelError;
 /// Functions that no expression can name: `@` is not part of an identifier.
 const INDICES: &str = "@indices";
 const SORT_BY_KEYS: &str = "@sortByKeys";
+const ESCAPE_KEY: &str = "@escapeKey";
 
 const RANGE: &str = "__windlass_range";
 const BODY: &str = "__windlass_body";
@@ -30,9 +34,16 @@ pub(super) fn register(context: &mut Context<'_>) {
     context.add_function(INDICES, indices);
     context.add_function(SORT_BY_KEYS, sort_by_keys);
     context.add_function("type", type_of);
+    context.add_function(ESCAPE_KEY, escape_key);
     for name in TYPES {
         context.add_variable_from_value(name, type_value(name));
     }
+}
+
+/// A key as part of a JSON pointer.
+#[expect(clippy::unnecessary_wraps, reason = "the engine takes functions that may fail")]
+fn escape_key(key: Arc<String>) -> ResolveResult {
+    Ok(Value::String(Arc::new(key.replace('~', "~0").replace('/', "~1"))))
 }
 
 /// A type as a value: a text that no expression can write by accident.
@@ -99,6 +110,10 @@ pub(super) fn expand(mut tree: IdedExpr) -> Result<IdedExpr, CelError> {
     if let Some(error) = failure {
         return Err(error);
     }
+    if let Expr::Struct(literal) = &mut tree.expr {
+        tree.expr = as_map(std::mem::take(literal))?;
+        return Ok(tree);
+    }
     if let Expr::Call(call) = &mut tree.expr {
         // The engine's `a.?b` fails when there is no `b`; its `a[?"b"]` does not.
         if call.func_name == operators::OPT_SELECT {
@@ -109,12 +124,38 @@ pub(super) fn expand(mut tree: IdedExpr) -> Result<IdedExpr, CelError> {
     Ok(tree)
 }
 
+/// Objects that a policy makes are maps here: the engine knows no other.
+fn as_map(literal: StructExpr) -> Result<Expr, CelError> {
+    let name = literal.type_name;
+    if name != "Object" && name != "JSONPatch" && !name.starts_with("Object.") {
+        return Err(CelError::Compile(format!("undeclared reference to '{name}' (in container '')")));
+    }
+    let entries = literal.entries.into_iter().map(|entry| {
+        let expr = match entry.expr {
+            EntryExpr::StructField(field) => {
+                let key = Expr::Literal(LiteralValue::String(field.field.into()));
+                EntryExpr::MapEntry(MapEntryExpr {
+                    key: IdedExpr { expr: key, ..IdedExpr::default() },
+                    value: field.value,
+                    optional: field.optional,
+                })
+            }
+            other @ EntryExpr::MapEntry(_) => other,
+        };
+        IdedEntryExpr { expr, ..entry }
+    });
+    Ok(Expr::Map(MapExpr { entries: entries.collect() }))
+}
+
 fn expand_call(call: &CallExpr) -> Result<Option<IdedExpr>, CelError> {
     let Some(target) = call.target.as_deref() else {
         return Ok(None);
     };
     let name = call.func_name.as_str();
     match (name, call.args.as_slice()) {
+        ("escapeKey", [key]) if is_ident(target, "jsonpatch") => {
+            Ok(Some(self::call(ESCAPE_KEY, vec![key.clone()])))
+        }
         ("sortBy", [variable, key]) => {
             let keys = template("map", name_of(variable)?, target, key, None)?;
             Ok(Some(method(SORT_BY_KEYS, target.clone(), vec![keys])))

@@ -1,0 +1,225 @@
+//! Policies that change objects: a configuration to lay over them, or a JSON patch, both made by CEL.
+
+use std::collections::BTreeSet;
+
+use kube_cel::cel::Value as Cel;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{
+    Binding, Condition, Policy,
+    evaluate::{self, Input, add_composed, conditions},
+};
+use crate::{
+    admission::{
+        Attributes,
+        configuration::{items, text, validate_conditions, validate_rule},
+        patch::{self, Problem},
+    },
+    error::{Cause, Error, Reason, Result},
+    merge,
+    registry::{Registry, Resource},
+    schema::cel::{Expression, to_json},
+};
+
+const OPERATIONS: [&str; 4] = ["*", "CONNECT", "CREATE", "UPDATE"];
+const PATCHES: [&str; 2] = ["ApplyConfiguration", "JSONPatch"];
+const REINVOCATIONS: [&str; 2] = ["IfNeeded", "Never"];
+
+/// One change that a policy makes.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct Mutation {
+    apply_configuration: Option<Condition>,
+    json_patch: Option<Condition>,
+}
+
+impl Registry {
+    /// The object after every policy that is concerned has had its way.
+    pub(in crate::admission) async fn mutate_by_policies(
+        &self,
+        request: &Attributes<'_>,
+        mut object: Value,
+        old: Option<&Value>,
+    ) -> Result<Value> {
+        let known = self.mutations().in_force(self.store());
+        // Policies that want to be asked again, and among them those after which somebody changed something.
+        let (mut asked, mut again) = (BTreeSet::new(), BTreeSet::new());
+        for round in 0..2 {
+            for (index, (policy, binding)) in known.bound.iter().enumerate() {
+                if round == 1 && !again.contains(&index) {
+                    continue;
+                }
+                let changed = self.mutate_by(request, policy, binding, &object, old).await?;
+                if let Some(changed) = changed.filter(|changed| *changed != object) {
+                    object = changed;
+                    again.append(&mut asked);
+                }
+                if policy.spec.reinvocation_policy == "IfNeeded" {
+                    asked.insert(index);
+                }
+            }
+            if again.is_empty() {
+                break;
+            }
+        }
+        Ok(object)
+    }
+
+    /// What one policy makes of the object; nothing if it is not concerned.
+    async fn mutate_by(
+        &self,
+        request: &Attributes<'_>,
+        policy: &Policy,
+        binding: &Binding,
+        object: &Value,
+        old: Option<&Value>,
+    ) -> Result<Option<Value>> {
+        let resource = self.selected(request, &policy.spec.match_constraints, Some(object), old)?;
+        let Some(resource) = resource else { return Ok(None) };
+        if let Some(matches) = &binding.spec.match_resources
+            && self.selected(request, &matches.or_everything(), Some(object), old)?.is_none()
+        {
+            return Ok(None);
+        }
+        let fails_open = policy.spec.failure_policy.as_deref() == Some("Ignore");
+        let refuse = |reason: Reason, why: String| {
+            let who = format!("policy '{}' with binding '{}' denied request", policy.name, binding.name);
+            if fails_open { Ok(None) } else { Err(refused(request, reason, format!("{who}: {why}"))) }
+        };
+        let params = match self.params(request, policy, binding) {
+            Ok(params) => params,
+            Err(why) => return refuse(Reason::Forbidden, format!("failed to configure binding: {why}")),
+        };
+        let (shown, old) = self.in_version(request, &resource, Some(object.clone()), old.cloned()).await?;
+        let namespace = self.namespace_object(request);
+        let mut input =
+            Input { request, resource: &resource, object: shown, old, namespace, params: Value::Null };
+        for params in params {
+            input.params = params;
+            if let Err(why) = self.run(policy, &resource, &mut input) {
+                return refuse(Reason::Invalid, why);
+            }
+        }
+        let Some(mut changed) = input.object else { return Ok(None) };
+        if request.has_own_kind() {
+            changed = self.convert(&resource, request.target.resource, changed).await?;
+        }
+        Ok(Some(changed))
+    }
+
+    /// Makes the changes of a policy, each from what the one before it has left.
+    fn run(&self, policy: &Policy, resource: &Resource, input: &mut Input<'_>) -> Result<(), String> {
+        if !conditions(&policy.spec.match_conditions, &evaluate::variables(input))? {
+            return Ok(());
+        }
+        for mutation in &policy.spec.mutations {
+            let mut variables = evaluate::variables(input);
+            add_composed(&policy.spec, &mut variables);
+            let Some(mut object) = input.object.clone() else { return Ok(()) };
+            let made = |condition: &Condition| -> Result<Value, String> {
+                let expression = condition.expression.trim();
+                let value = condition.compiled().and_then(|compiled| compiled.evaluate(&variables));
+                let value: Cel =
+                    value.map_err(|error| format!("expression '{expression}' resulted in error: {error}"))?;
+                let unusable = || format!("expression '{expression}' resulted in a value that is no JSON");
+                to_json(&value).ok_or_else(unusable)
+            };
+            if let Some(condition) = &mutation.apply_configuration {
+                let mut intent = made(condition)?;
+                for field in ["apiVersion", "kind"] {
+                    intent[field] = object[field].clone();
+                }
+                let merged = merge::combine(resource.schema(), &object, &intent);
+                object =
+                    merged.map_err(|why| format!("error applying patch: failed to merge patch: {why}"))?;
+            }
+            if let Some(condition) = &mutation.json_patch {
+                let operations = made(condition)?;
+                let operations = operations.as_array().cloned().unwrap_or_default();
+                match patch::apply(&mut object, &operations) {
+                    Ok(()) => {}
+                    Err(Problem::Unfit(why)) if why.ends_with("test failed") => continue,
+                    Err(Problem::Undecodable(why) | Problem::Unfit(why)) => {
+                        return Err(format!("JSON Patch: {why}"));
+                    }
+                }
+            }
+            self.settle_patched(resource, &mut object)?;
+            input.object = Some(object);
+        }
+        Ok(())
+    }
+}
+
+/// Whatever the reason, the code is that of what is forbidden.
+fn refused(request: &Attributes<'_>, reason: Reason, why: String) -> Error {
+    let mut error = Error::forbidden(request.target.resource.named(), &request.name, &why);
+    error.reason = Some(reason);
+    if let Some(details) = &mut error.details {
+        details.causes = vec![Cause { reason: String::new(), message: why.clone(), field: String::new() }];
+    }
+    error.message = why;
+    error
+}
+
+/// What is wrong with the spec of a policy that mutates.
+pub(super) fn validate(spec: &Value) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    if !spec["matchConstraints"].is_object() {
+        causes.push(Cause::required("spec.matchConstraints", ""));
+    }
+    let constraints = "spec.matchConstraints.resourceRules";
+    for (index, rule) in items(&spec["matchConstraints"], "resourceRules").enumerate() {
+        validate_rule(rule, &format!("{constraints}[{index}]"), &mut causes);
+    }
+    if items(&spec["matchConstraints"], "resourceRules").next().is_none() {
+        causes.push(Cause::required(constraints, ""));
+    }
+    for rule in items(&spec["matchConstraints"], "resourceRules") {
+        for operation in items(rule, "operations").filter_map(Value::as_str) {
+            if !OPERATIONS.contains(&operation) {
+                let field = format!("{constraints}.operations");
+                causes.push(Cause::not_supported(field, operation, &OPERATIONS));
+            }
+        }
+    }
+    validate_conditions(spec, "spec.matchConditions", &[], &mut causes);
+    if items(spec, "mutations").next().is_none() {
+        causes.push(Cause::required("spec.mutations", "mutations must contain at least one item"));
+    }
+    for (index, mutation) in items(spec, "mutations").enumerate() {
+        validate_mutation(mutation, &format!("spec.mutations[{index}]"), &mut causes);
+    }
+    match text(spec, "reinvocationPolicy") {
+        "" => causes.push(Cause::required("spec.reinvocationPolicy", "")),
+        known if REINVOCATIONS.contains(&known) => {}
+        odd => causes.push(Cause::not_supported("spec.reinvocationPolicy", odd, &REINVOCATIONS)),
+    }
+    causes
+}
+
+fn validate_mutation(mutation: &Value, path: &str, causes: &mut Vec<Cause>) {
+    let kind = text(mutation, "patchType");
+    let (own, other) = match kind {
+        "" => return causes.push(Cause::required(format!("{path}.patchType"), "")),
+        "JSONPatch" => ("jsonPatch", "applyConfiguration"),
+        "ApplyConfiguration" => ("applyConfiguration", "jsonPatch"),
+        odd => return causes.push(Cause::not_supported(format!("{path}.patchType"), odd, &PATCHES)),
+    };
+    if mutation.get(own).is_none() {
+        let why = format!("must be specified when patchType is {kind}");
+        causes.push(Cause::required(format!("{path}.{own}"), &why));
+    } else {
+        let expression = text(&mutation[own], "expression").trim();
+        if expression.is_empty() {
+            causes.push(Cause::required(format!("{path}.{own}.expression"), ""));
+        } else if let Err(error) = Expression::compile(expression) {
+            causes.push(Cause::invalid(format!("{path}.{own}.expression"), &json!(expression), error));
+        }
+    }
+    if mutation.get(other).is_some() {
+        let why = format!("must not be specified when patchType is {kind}");
+        causes.push(Cause::invalid(format!("{path}.{other}"), &json!(format!("{{{other}}}")), why));
+    }
+}

@@ -79,7 +79,11 @@ impl Registry {
         self.mutate_by_plugins(request, &mut object)?;
         let shown = request.view(&object)?;
         let old = old.map(|old| request.view(old)).transpose()?;
-        let changed = self.mutate_by_policies(request, shown.clone(), old.as_ref()).await?;
+        let changed = if self.mutations().in_force(self.store()).is_empty() {
+            shown.clone()
+        } else {
+            Box::pin(self.mutate_by_policies(request, shown.clone(), old.as_ref())).await?
+        };
         let changed = self.run_mutating(request, Some(changed), old.as_ref()).await?;
         match changed {
             Some(changed) if changed != shown => request.unview(&object, changed),

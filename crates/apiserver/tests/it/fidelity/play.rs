@@ -106,7 +106,7 @@ pub(super) async fn play(script: &Script, server: &Server) -> Vec<Answer> {
     for request in &script.requests {
         let http = build(request, &variables);
         if request.verb == "WAIT" {
-            wait(server, http).await;
+            Box::pin(wait(server, http)).await;
             continue;
         }
         let (parts, body) = server.send(http).await;

@@ -69,7 +69,7 @@ fn add_kinds(generator: &mut SchemaGenerator, group: &str, version: &str) {
             admission::MutatingAdmissionPolicy, admission::MutatingAdmissionPolicyBinding,
         ),
         ("autoscaling", "v1") => {
-            add!(generator: autoscaling::v1::HorizontalPodAutoscaler, autoscaling::v1::Scale)
+            add!(generator: autoscaling::v1::HorizontalPodAutoscaler, autoscaling::v1::Scale);
         }
         ("autoscaling", "v2") => add!(generator: autoscaling::v2::HorizontalPodAutoscaler),
         _ => add_seldom_asked(generator, group, version),

@@ -44,7 +44,7 @@ fn fingerprint_of(catalog: &Catalog) -> String {
         hasher.update(group.as_bytes());
         hasher.update([0]);
         hasher.update(version.name.as_bytes());
-        hasher.update(fingerprint(version));
+        hasher.update(fingerprint(version, false));
     }
     let digest = hasher.finalize();
     format!("{:X}", u128::from_be_bytes(*digest.first_chunk().expect("a SHA-256 must have 32 bytes")))

@@ -14,6 +14,10 @@ use windlass_apiserver::{
     store::{DiskOptions, Store},
 };
 
+/// The same as in the `windlass` command.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 #[tokio::main]
 async fn main() -> Result<()> {
     let mut arguments = std::env::args().skip(1);

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use super::{field_set::FieldSet, fields_v1::FieldsError};
+use crate::schema::json::at;
 
 /// So many managers of updates are kept apart; the oldest beyond it share one entry.
 const MAX_UPDATE_MANAGERS: usize = 10;
@@ -223,12 +224,12 @@ impl Managed {
 
 /// The raw entries of an object.
 fn entries_of(object: &Value) -> &[Value] {
-    object.pointer("/metadata/managedFields").and_then(Value::as_array).map_or(&[], Vec::as_slice)
+    at(object, "/metadata/managedFields").and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
 /// Whether `object` asks to forget all managers: an empty list, or a list of one empty entry.
 pub(crate) fn asks_for_reset(object: &Value) -> bool {
-    let Some(Value::Array(entries)) = object.pointer("/metadata/managedFields") else {
+    let Some(Value::Array(entries)) = at(object, "/metadata/managedFields") else {
         return false;
     };
     match entries.as_slice() {

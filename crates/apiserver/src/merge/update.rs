@@ -11,7 +11,7 @@ use super::{
     managed::{self, Managed, Manager, Owned},
     reconcile::reconcile,
 };
-use crate::schema::TypeRef;
+use crate::schema::{TypeRef, json::at};
 
 /// Fields of every object that are never owned: its identity and what the server keeps.
 const NEVER_OWNED: [&str; 12] = [
@@ -74,7 +74,7 @@ pub fn keep_times(old: &Value, new: &mut Value) {
     if !same {
         return;
     }
-    let times = old.pointer("/metadata/managedFields").cloned();
+    let times = at(old, "/metadata/managedFields").cloned();
     let current = new.pointer_mut("/metadata/managedFields");
     let (Some(times), Some(current)) = (times, current) else {
         return;
@@ -89,7 +89,7 @@ pub fn keep_times(old: &Value, new: &mut Value) {
 }
 
 fn managed_fields(object: &Value) -> Option<&Vec<Value>> {
-    object.pointer("/metadata/managedFields")?.as_array()
+    at(object, "/metadata/managedFields")?.as_array()
 }
 
 fn same_but_for_times(before: &[Value], after: &[Value]) -> bool {
@@ -131,7 +131,7 @@ pub(crate) fn record(
         reconcile(ty, &mut owned.fields);
     }
     let mut changes = Comparison::of(ty, before, after).without(options.reset);
-    if before.pointer("/metadata/managedFields").is_some() {
+    if at(before, "/metadata/managedFields").is_some() {
         changes.removed = changes.removed.without(owners());
     }
     let taken = taken_from_others(managed, &changes, None);

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::{
     error::{Error, Named, Result},
-    schema::TypeRef,
+    schema::{TypeRef, json::at},
     store::TableName,
 };
 
@@ -197,5 +197,5 @@ impl RowSubresource {
 
 /// A string inside an object, or the empty string.
 pub fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
-    object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+    at(object, pointer).and_then(Value::as_str).unwrap_or_default()
 }

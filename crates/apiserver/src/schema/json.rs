@@ -22,6 +22,22 @@ pub(crate) fn equal(left: &Value, right: &Value) -> bool {
     }
 }
 
+/// What lies at a path such as `/metadata/name`. Unlike [`Value::pointer`], which makes two texts of each segment to
+/// take back escapes, this makes none where there is no escape: paths are looked up many times a request.
+pub(crate) fn at<'a>(value: &'a Value, path: &str) -> Option<&'a Value> {
+    if path.contains('~') {
+        return value.pointer(path);
+    }
+    let mut segments = path.split('/');
+    // What stands before the first slash.
+    segments.next();
+    segments.try_fold(value, |value, segment| match value {
+        Value::Object(map) => map.get(segment),
+        Value::Array(list) => list.get(segment.parse::<usize>().ok()?),
+        _ => None,
+    })
+}
+
 /// A total order over values: numbers, then strings, booleans, lists, maps, null.
 pub(crate) fn compare(left: &Value, right: &Value) -> Ordering {
     match (left, right) {

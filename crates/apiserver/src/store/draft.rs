@@ -57,7 +57,7 @@ impl Draft {
             }
         }
         tail.push(b'}');
-        Self { head, tail, untyped, labels: labels_of(object), fields }
+        Self { head, tail, untyped, labels: labels_of(metadata), fields }
     }
 
     /// The object at `key` and `revision`.
@@ -101,8 +101,8 @@ fn write_entry(out: &mut Vec<u8>, key: &str, value: &Value) {
     serde_json::to_writer(out, value).expect("a JSON value must encode into memory");
 }
 
-fn labels_of(object: &Value) -> Labels {
-    object.pointer("/metadata/labels").and_then(Value::as_object).map_or_else(
+fn labels_of(metadata: &Map<String, Value>) -> Labels {
+    metadata.get("labels").and_then(Value::as_object).map_or_else(
         || Arc::from([]),
         |labels| {
             labels

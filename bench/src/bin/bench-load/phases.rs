@@ -175,7 +175,7 @@ async fn follow(mut connection: Connection, wanted: u64) -> Result<u64, Error> {
     let mut seen = 0;
     while seen < wanted {
         let piece = connection.piece().await?.ok_or("a watch ended too early")?;
-        seen += piece.iter().filter(|byte| **byte == b'\n').count() as u64;
+        seen += piece.split(|byte| *byte == b'\n').count() as u64 - 1;
     }
     Ok(seen)
 }

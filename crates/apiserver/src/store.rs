@@ -261,11 +261,7 @@ impl Store {
 
     /// Creates an object. Its key must be free.
     pub fn create(&self, table: &TableName, key: Key, draft: Draft) -> Result<Arc<Object>, WriteError> {
-        let mut state = self.write();
-        if state.table(table).objects.contains_key(&key) {
-            return Err(WriteError::Exists);
-        }
-        Ok(self.commit(&mut state, table, Change::Added, key, draft))
+        self.create_with(Vec::new(), table, key, draft)
     }
 
     /// Replaces the version that was read at revision `read`.
@@ -276,9 +272,7 @@ impl Store {
         read: u64,
         draft: Draft,
     ) -> Result<Arc<Object>, WriteError> {
-        let mut state = self.write();
-        state.table(table).check(key, read)?;
-        Ok(self.commit(&mut state, table, Change::Modified, key.clone(), draft))
+        self.update_with(Vec::new(), table, key, read, draft)
     }
 
     /// Creates an object and changes others with it. [`WriteError::Moved`] is about one of the others.

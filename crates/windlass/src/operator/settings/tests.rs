@@ -1,0 +1,74 @@
+//! Flags, environment and file: what wins, and what is refused in which words.
+
+use super::*;
+
+fn file(name: &str, text: &str) -> PathBuf {
+    let path = std::env::temp_dir().join(format!("windlass-settings-{name}-{}", std::process::id()));
+    std::fs::write(&path, text).unwrap();
+    path
+}
+
+#[test]
+fn addresses_are_read_as_controller_runtime_reads_them() {
+    let read = |text: &str| text.parse::<BindAddress>().map(|address| address.0.map(|a| a.to_string()));
+    assert_eq!(read("0"), Ok(None));
+    assert_eq!(read(":8081"), Ok(Some("0.0.0.0:8081".into())));
+    assert_eq!(read("localhost:80"), Ok(Some("127.0.0.1:80".into())));
+    assert_eq!(read("[::1]:80"), Ok(Some("[::1]:80".into())));
+    assert!(read("8081").unwrap_err().contains("write host:port"));
+}
+
+#[test]
+fn times_are_seconds_or_say_their_unit() {
+    let read = |text: &str| text.parse::<Time>().map(|time| time.0.as_secs());
+    assert_eq!((read("30"), read("45s"), read("1m30s")), (Ok(30), Ok(45), Ok(90)));
+    assert!(read("soon").unwrap_err().contains("write 30s"));
+}
+
+#[test]
+fn namespaces_are_a_list_of_names() {
+    let read = |text: &str| text.parse::<Namespaces>().map(|names| names.0);
+    assert_eq!(read("a, b-2,"), Ok(vec!["a".to_owned(), "b-2".to_owned()]));
+    assert_eq!(read(""), Ok(Vec::new()), "all of them");
+    for wrong in ["A", "-a", "a-", "a b", "a/b", &"a".repeat(64)] {
+        assert!(read(wrong).unwrap_err().contains("separated by commas"), "{wrong}");
+    }
+    for (key, text) in [("watch-namespaces", "[a, b]"), ("namespace", "a,b"), ("watch-namespace", "a, b")] {
+        let path = file(key, &format!("{key}: {text}\n"));
+        let settings = Settings::read(Given::default(), Some(&path)).unwrap();
+        assert_eq!(settings.namespaces().unwrap(), ["a", "b"], "{key}");
+        std::fs::remove_file(path).unwrap();
+    }
+    assert_eq!(Settings::default().namespaces(), None, "what the program says");
+}
+
+#[test]
+fn a_flag_wins_over_the_file_and_the_file_over_the_default() {
+    let path = file(
+        "precedence",
+        "leader-elect: true\nwebhook-port: 1234\nhealth-probe-bind-address: 0\n\
+         graceful-shutdown-timeout: 1m\nlog-format: json\ncontrollers: {box: {concurrency: 4}}\n",
+    );
+    let flags = Given { webhook_port: Some(99), ..Given::default() };
+    let settings = Settings::read(flags, Some(&path)).unwrap();
+    let server = settings.webhooks("op", "ns").unwrap();
+    assert_eq!(server.address.port(), 99, "the flag");
+    assert!(settings.election("op", "ns", "me".into()).is_some(), "the file");
+    assert_eq!((settings.probes(), settings.drain()), (None, Some(Duration::from_mins(1))));
+    assert_eq!(settings.given.log_format, Some(LogFormat::Json));
+    assert!(settings.metrics_secure() && settings.metrics().is_none(), "the defaults");
+    assert_eq!(settings.concurrency(&["box", "pod"]).unwrap(), [("box", 4)]);
+    assert!(settings.concurrency(&["pod"]).is_err());
+    std::fs::remove_file(path).unwrap();
+}
+
+#[test]
+fn an_empty_file_changes_nothing_and_a_misspelt_key_is_refused() {
+    let path = file("empty", "");
+    assert!(Settings::read(Given::default(), Some(&path)).is_ok());
+    std::fs::remove_file(path).unwrap();
+    let path = file("misspelt", "metrics-adress: 0\n");
+    let error = Settings::read(Given::default(), Some(&path)).unwrap_err();
+    assert!(error.hint().unwrap().contains("metrics-"), "{error}");
+    std::fs::remove_file(path).unwrap();
+}

@@ -45,7 +45,9 @@ async fn sql(bed: &Bed, db: &str, statement: &str) -> String {
     let name = format!("client-{}", NEXT.fetch_add(1, Ordering::Relaxed));
     let key = |key: &str| json!({"secretKeyRef": {"name": format!("{db}-credentials"), "key": key}});
     let host = format!("$({}_RW_SERVICE_HOST)", db.to_uppercase().replace('-', "_"));
-    let script = r#"psql --no-psqlrc --tuples-only --no-align --set=ON_ERROR_STOP=1 --command="$STATEMENT""#;
+    // Ready is the server's word; until the node's proxy has heard it too, the Service refuses connections.
+    let script = "for attempt in $(seq 150); do pg_isready --quiet && break; sleep 0.2; done; \
+                  psql --no-psqlrc --tuples-only --no-align --set=ON_ERROR_STOP=1 --command=\"$STATEMENT\"";
     let pod = json!({
         "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name},
         "spec": {

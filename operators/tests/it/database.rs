@@ -1,5 +1,6 @@
 //! Database and DatabaseBackup, from the seed's YAML to a restore.
 
+mod crash;
 mod postgres;
 
 use std::time::Duration;

@@ -24,6 +24,8 @@ ask() {
   done
 }
 trap 'exit 0' TERM
+# Pods may be ready before the node's proxy knows them: the first answer opens the count.
+until printf 'GET / HTTP/1.0\r\nHost: it\r\n\r\n' | nc -w 10 "$1" "$2" | grep -q '200 OK'; do sleep 0.1; done
 for process in 1 2 3 4; do ask "$1" "$2" & done
 wait
 "#;

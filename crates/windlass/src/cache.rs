@@ -21,6 +21,7 @@ mod health;
 mod listing;
 mod reader;
 mod registry;
+mod sink;
 mod snug;
 mod splitter;
 mod store;

@@ -48,6 +48,18 @@ pub(crate) async fn get<K: AnyObject>(client: &Client, kind: &Kind, key: &Object
     }
 }
 
+/// Asks the API server whether there is an object, for no more of it than its metadata.
+pub(crate) async fn exists(client: &Client, kind: &Kind, key: &ObjectKey) -> Result<bool> {
+    let fail = |source| failed("get", kind, key, source);
+    let request = target(kind, key).get_metadata(key.name(), &GetParams::default());
+    let request = request.map_err(|e| fail(kube::Error::BuildRequest(e)))?;
+    match client.request_text(request).await {
+        Ok(_) => Ok(true),
+        Err(kube::Error::Api(status)) if status.is_not_found() => Ok(false),
+        Err(error) => Err(fail(error)),
+    }
+}
+
 pub(crate) async fn create<K: AnyObject>(
     client: &Client,
     kind: &Kind,

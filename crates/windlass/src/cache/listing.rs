@@ -27,10 +27,9 @@ pub(super) struct Page {
 }
 
 /// One line of a watch.
-pub(super) enum Event<K> {
-    Applied(Item<K>),
-    /// Something happened that is known already, at this version.
-    Known(String),
+pub(super) enum Event<'a> {
+    /// An object as it is now, of which only the head has been read.
+    Applied(Head<'a>, &'a str),
     Deleted(Box<ObjectMeta>),
     /// Nothing happened up to this version.
     Bookmark(String),
@@ -65,21 +64,12 @@ pub(super) fn page(frame: &[u8]) -> serde_json::Result<Page> {
     })
 }
 
-/// Reads an event. What is `known` is not read further: it may be the echo of an own write.
-pub(super) fn event<K: AnyObject>(
-    line: &str,
-    known: impl FnOnce(&Head<'_>) -> bool,
-) -> serde_json::Result<Event<K>> {
+/// Reads an event.
+pub(super) fn event(line: &str) -> serde_json::Result<Event<'_>> {
     let raw: RawEvent<'_> = serde_json::from_str(line)?;
     let object = raw.object.get();
     Ok(match &*raw.kind {
-        "ADDED" | "MODIFIED" => {
-            let head = Head::read(object)?;
-            if known(&head) {
-                return Ok(Event::Known(head.version().to_owned()));
-            }
-            Event::Applied(read(&head, object)?)
-        }
+        "ADDED" | "MODIFIED" => Event::Applied(Head::read(object)?, object),
         "DELETED" => Event::Deleted(Box::new(meta(object)?)),
         "BOOKMARK" => Event::Bookmark(meta(object)?.resource_version.unwrap_or_default()),
         _ => Event::Failed(serde_json::from_str(object)?),
@@ -92,7 +82,8 @@ pub(super) fn item<K: AnyObject>(text: &[u8]) -> serde_json::Result<Item<K>> {
     read(&Head::read(text)?, text)
 }
 
-fn read<K: AnyObject>(head: &Head<'_>, text: &str) -> serde_json::Result<Item<K>> {
+/// Reads an object whose head has been read.
+pub(super) fn read<K: AnyObject>(head: &Head<'_>, text: &str) -> serde_json::Result<Item<K>> {
     match Fresh::read_behind(head, text) {
         Ok(object) => Ok(Item::Read(object)),
         Err(error) => Ok(Item::Unreadable { meta: Box::new(meta(text)?), reason: error.to_string() }),
@@ -132,12 +123,10 @@ mod tests {
 
     #[test]
     fn every_kind_of_event_is_understood() {
-        let read = |line: &str| event::<ConfigMap>(line, |_| false).unwrap();
+        let read = |line: &'static str| event(line).unwrap();
         // The order of the fields does not matter.
         let added = r#"{"object":{"metadata":{"resourceVersion":"4"}},"type":"ADDED"}"#;
-        assert!(matches!(read(added), Event::Applied(Item::Read(_))));
-        let known = event::<ConfigMap>(added, |head| head.version() == "4").unwrap();
-        assert!(matches!(known, Event::Known(version) if version == "4"));
+        assert!(matches!(read(added), Event::Applied(head, _) if head.version() == "4"));
         assert!(matches!(read(r#"{"type":"DELETED","object":{"metadata":{},"data":5}}"#), Event::Deleted(_)));
         let bookmark = read(r#"{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"9"}}}"#);
         assert!(matches!(bookmark, Event::Bookmark(version) if version == "9"));

@@ -12,7 +12,6 @@ use std::{sync::Arc, time::Duration};
 
 use futures::{AsyncBufReadExt, StreamExt};
 use http::{HeaderValue, header::ACCEPT_ENCODING};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::{
     Client,
     api::{ListParams, Request, WatchParams},
@@ -20,16 +19,12 @@ use kube::{
 use tokio::time::{Instant, timeout};
 
 use super::{
-    Failure, Store,
-    fresh::Head,
-    listing::{self, Event, Item, Page},
+    Failure,
+    listing::{self, Page},
+    sink::{Heard, Sink},
     splitter::Splitter,
 };
-use crate::{
-    error::chain,
-    object::{AnyObject, ObjectKey},
-    request,
-};
+use crate::{error::chain, request};
 
 /// What the server is asked to limit a watch to.
 const WATCH: Duration = Duration::from_secs(290);
@@ -49,9 +44,9 @@ const ABSENT: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// Watches until dropped: every namespace of the scope, or all at once.
-pub(super) async fn run<K: AnyObject>(store: Arc<Store<K>>, client: Client) {
-    let feeds = store.scope.parts().into_iter().enumerate().map(|(part, namespace)| {
-        let path = store.kind.path(namespace.as_deref());
+pub(super) async fn run(store: Arc<dyn Sink>, client: Client) {
+    let feeds = store.scope().parts().into_iter().enumerate().map(|(part, namespace)| {
+        let path = store.kind().path(namespace.as_deref());
         let (store, client) = (store.clone(), client.clone());
         let feed = Feed {
             store,
@@ -96,8 +91,8 @@ impl Trouble {
 }
 
 /// One list and watch.
-struct Feed<K> {
-    store: Arc<Store<K>>,
+struct Feed {
+    store: Arc<dyn Sink>,
     client: Client,
     part: usize,
     path: String,
@@ -110,7 +105,7 @@ struct Feed<K> {
     backoff: Backoff,
 }
 
-impl<K: AnyObject> Feed<K> {
+impl Feed {
     async fn run(mut self) {
         loop {
             let ended = match self.version.clone() {
@@ -121,13 +116,13 @@ impl<K: AnyObject> Feed<K> {
                 Ok(()) => {}
                 Err(Trouble::Missing(text)) => self.missing(text).await,
                 Err(Trouble::Expired) => {
-                    tracing::debug!(kind = %self.store.kind, "the watch has fallen behind, listing again");
+                    tracing::debug!(kind = %self.store.kind(), "the watch has fallen behind, listing again");
                     self.version = None;
                     self.backoff.wait().await;
                 }
                 Err(Trouble::Failed(failure)) => {
-                    tracing::warn!(kind = %self.store.kind, error = failure.text, "watch failed, retrying");
-                    self.store.health.send_modify(|health| health.failed(self.part, failure));
+                    tracing::warn!(kind = %self.store.kind(), error = failure.text, "watch failed, retrying");
+                    self.store.health().send_modify(|health| health.failed(self.part, failure));
                     self.backoff.wait().await;
                 }
             }
@@ -135,7 +130,7 @@ impl<K: AnyObject> Feed<K> {
     }
 
     async fn list(&mut self) -> Result<(), Trouble> {
-        self.store.write().list_started(self.part);
+        self.store.list_started(self.part);
         let mut next = None;
         let version = loop {
             let page = timeout(LIST, self.page(next)).await;
@@ -155,14 +150,15 @@ impl<K: AnyObject> Feed<K> {
     async fn page(&self, next: Option<String>) -> Result<Page, Trouble> {
         let fail = |error: &kube::Error| Trouble::of("failed to list", error);
         let params = ListParams {
-            label_selector: self.store.scope.labels.clone(),
-            field_selector: self.store.scope.fields.clone(),
+            label_selector: self.store.scope().labels.clone(),
+            field_selector: self.store.scope().fields.clone(),
             limit: Some(PAGE),
             continue_token: next,
             ..ListParams::default()
         };
         let target = Request::new(&self.path);
-        let request = if K::metadata_api() { target.list_metadata(&params) } else { target.list(&params) };
+        let request =
+            if self.store.metadata_only() { target.list_metadata(&params) } else { target.list(&params) };
         let request = request.map_err(|e| fail(&kube::Error::BuildRequest(e)))?;
         let body = self.client.request_stream(request).await.map_err(|e| fail(&e))?;
         let (mut body, mut splitter) = (std::pin::pin!(body), Splitter::default());
@@ -173,55 +169,30 @@ impl<K: AnyObject> Feed<K> {
             if piece.is_empty() {
                 break;
             }
-            let mut items = Vec::new();
-            let read = splitter.feed(piece, |item| {
-                items.push(listing::item(item)?);
-                Ok(())
-            });
+            let read = splitter.feed(piece, |item| self.store.list_item(self.part, item));
             read.map_err(|e| fail(&kube::Error::SerdeError(e)))?;
             let length = piece.len();
             body.consume_unpin(length);
-            self.enter_items(items);
         }
         listing::page(splitter.frame()).map_err(|e| fail(&kube::Error::SerdeError(e)))
     }
 
-    fn enter_items(&self, items: Vec<Item<K>>) {
-        let mut objects = self.store.write();
-        for item in items {
-            match item {
-                Item::Read(object) => objects.listed(self.part, object),
-                Item::Unreadable { meta, reason } => {
-                    if objects.listed_unreadable(self.part, &meta) {
-                        self.report_unreadable(&meta, &reason);
-                    }
-                }
-            }
-        }
-    }
-
     async fn finish_list(&mut self, at: u64) {
         let (live, absent) = {
-            let health = self.store.health.borrow();
+            let health = self.store.health().borrow();
             (health.is_live(self.part), health.was_absent(self.part))
         };
         self.misses = 0;
-        let (changes, doubtful) = self.store.write().list_finished(self.part, !live, at);
-        for change in &changes {
-            self.store.notify(change, None);
-        }
-        self.store.health.send_modify(|health| health.listed(self.part));
+        let doubtful = self.store.list_finished(self.part, !live, at);
+        self.store.health().send_modify(|health| health.listed(self.part));
         if absent {
-            tracing::info!(kind = %self.store.kind, "the kind is served now");
-            self.store.notify_served(true);
+            tracing::info!(kind = %self.store.kind(), "the kind is served now");
+            self.store.served(true);
         }
         // An own write newer than the list is either younger than the list or gone: ask.
         for (key, seen) in doubtful {
-            if let Ok(None) = request::get::<K>(&self.client, &self.store.kind, &key).await {
-                let change = self.store.write().absent(&key, seen);
-                if let Some(change) = change {
-                    self.store.notify(&change, None);
-                }
+            if let Ok(false) = request::exists(&self.client, self.store.kind(), &key).await {
+                self.store.absent(&key, seen);
             }
         }
     }
@@ -233,7 +204,7 @@ impl<K: AnyObject> Feed<K> {
             .map_err(|_| Trouble::failed(format!("failed to start the watch: no answer in {CONNECT:?}")))?
             .map_err(|error| Trouble::of("failed to start the watch", &error))?;
         self.misses = 0;
-        self.store.health.send_if_modified(|health| health.recovered(self.part));
+        self.store.health().send_if_modified(|health| health.recovered(self.part));
         let mut lines = std::pin::pin!(stream.lines());
         loop {
             let limit = if self.bookmarks { SILENCE } else { WATCH + GRACE };
@@ -245,7 +216,7 @@ impl<K: AnyObject> Feed<K> {
                     }
                 }
                 Some(Err(error)) => {
-                    tracing::debug!(kind = %self.store.kind, %error, "the watch broke off");
+                    tracing::debug!(kind = %self.store.kind(), %error, "the watch broke off");
                     break;
                 }
                 None => break,
@@ -260,13 +231,13 @@ impl<K: AnyObject> Feed<K> {
 
     fn watch_request(&self, version: &str) -> Result<http::Request<Vec<u8>>, Trouble> {
         let params = WatchParams {
-            label_selector: self.store.scope.labels.clone(),
-            field_selector: self.store.scope.fields.clone(),
+            label_selector: self.store.scope().labels.clone(),
+            field_selector: self.store.scope().fields.clone(),
             timeout: Some(WATCH.as_secs() as u32),
             ..WatchParams::default()
         };
         let target = Request::new(&self.path);
-        let request = if K::metadata_api() {
+        let request = if self.store.metadata_only() {
             target.watch_metadata(&params, version)
         } else {
             target.watch(&params, version)
@@ -280,64 +251,27 @@ impl<K: AnyObject> Feed<K> {
 
     /// Enters one event. Returns false for a line that was cut off, which ends the watch.
     fn receive(&mut self, line: &str) -> Result<bool, Trouble> {
-        let known = |head: &Head<'_>| {
-            self.store.write().watch_known(&head.key(), head.version().parse().unwrap_or(0))
-        };
-        let event = match listing::event::<K>(line, known) {
-            Ok(event) => event,
+        match self.store.event(self.part, line) {
+            Ok(Heard::Version(version)) => self.version = version,
+            Ok(Heard::Bookmark(version)) => {
+                self.bookmarks = true;
+                self.version = Some(version);
+            }
+            Ok(Heard::Failed(status)) => {
+                return Err(Trouble::of("the watch failed", &kube::Error::Api(status)));
+            }
             Err(error) if error.is_eof() => return Ok(false),
             Err(error) => {
                 return Err(Trouble::of("failed to read an event", &kube::Error::SerdeError(error)));
             }
-        };
-        let change = match event {
-            Event::Failed(status) => {
-                return Err(Trouble::of("the watch failed", &kube::Error::Api(status)));
-            }
-            Event::Bookmark(version) => {
-                self.bookmarks = true;
-                self.store.write().watched(self.part, version.parse().unwrap_or(0));
-                self.version = Some(version);
-                return Ok(true);
-            }
-            Event::Known(version) => {
-                self.version = Some(version);
-                return Ok(true);
-            }
-            Event::Applied(Item::Read(fresh)) => {
-                self.version.clone_from(&fresh.object.meta().resource_version);
-                self.store.write().watch_applied(fresh)
-            }
-            Event::Applied(Item::Unreadable { meta, reason }) => {
-                self.version.clone_from(&meta.resource_version);
-                if self.store.write().watch_unreadable(&meta) {
-                    self.report_unreadable(&meta, &reason);
-                }
-                None
-            }
-            Event::Deleted(meta) => {
-                self.version.clone_from(&meta.resource_version);
-                self.store.write().watch_deleted(&meta)
-            }
-        };
-        if let Some(change) = change {
-            self.store.notify(&change, None);
         }
         Ok(true)
-    }
-
-    fn report_unreadable(&self, meta: &ObjectMeta, reason: &str) {
-        let key = ObjectKey::of_meta(meta);
-        tracing::error!(
-            kind = %self.store.kind, object = %key, error = reason,
-            "an object cannot be read and is left out; does the CRD's schema fit this program?"
-        );
     }
 
     /// The server does not know the kind: its definition was removed, or is not installed yet.
     async fn missing(&mut self, text: String) {
         let (synced, absent) = {
-            let health = self.store.health.borrow();
+            let health = self.store.health().borrow();
             (health.was_synced(self.part), health.was_absent(self.part))
         };
         self.misses = self.misses.saturating_add(1);
@@ -345,15 +279,11 @@ impl<K: AnyObject> Feed<K> {
         // One such answer may come from a server that is just starting: what is cached goes at the second.
         if !absent && (!synced || self.misses > 1) {
             tracing::info!(
-                kind = %self.store.kind, answer = text,
+                kind = %self.store.kind(), answer = text,
                 "the kind is not served; waiting for it (is its CRD installed?)"
             );
-            let changes = self.store.write().vanished(self.part);
-            self.store.health.send_modify(|health| health.missing(self.part, text));
-            for change in &changes {
-                self.store.notify(change, None);
-            }
-            self.store.notify_served(false);
+            self.store.vanished(self.part, text);
+            self.store.served(false);
         }
         tokio::time::sleep(PAUSE.saturating_mul(self.misses).min(ABSENT)).await;
     }

@@ -1,0 +1,152 @@
+//! Where a watch delivers to: a store, whatever its kind.
+//!
+//! A feed lists, watches, waits and retries; none of that depends on the kind. What does is behind [`Sink`], so that
+//! the compiler makes one feed for all kinds and a few small functions for each.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::core::Status;
+use tokio::sync::watch;
+
+use super::{
+    Change, Health, Scope, Store,
+    listing::{self, Event, Item},
+};
+use crate::object::{AnyObject, Kind, ObjectKey};
+
+/// What an event said of the watch itself.
+pub(super) enum Heard {
+    /// It has come to this version.
+    Version(Option<String>),
+    /// It has come to this version, and nothing happened.
+    Bookmark(String),
+    /// It ended with an error.
+    Failed(Box<Status>),
+}
+
+/// A store that a watch feeds.
+pub(super) trait Sink: Send + Sync {
+    fn kind(&self) -> &Kind;
+    fn scope(&self) -> &Scope;
+    /// Whether the server is asked for metadata alone.
+    fn metadata_only(&self) -> bool;
+    fn health(&self) -> &watch::Sender<Health>;
+    /// A list begins.
+    fn list_started(&self, part: usize);
+    /// Enters an item of the list.
+    fn list_item(&self, part: usize, text: &[u8]) -> serde_json::Result<()>;
+    /// The list is complete. Returns what an own write entered since and the list does not have, with its version.
+    fn list_finished(&self, part: usize, initial: bool, at: u64) -> Vec<(ObjectKey, u64)>;
+    /// Such an object does not exist.
+    fn absent(&self, key: &ObjectKey, seen: u64);
+    /// Enters an event.
+    fn event(&self, part: usize, line: &str) -> serde_json::Result<Heard>;
+    /// The kind is not served, as an answer says: all its objects are gone.
+    fn vanished(&self, part: usize, answer: String);
+    /// Tells the subscribers whether the kind is served.
+    fn served(&self, served: bool);
+}
+
+impl<K: AnyObject> Sink for Store<K> {
+    fn kind(&self) -> &Kind {
+        &self.kind
+    }
+
+    fn scope(&self) -> &Scope {
+        &self.scope
+    }
+
+    fn metadata_only(&self) -> bool {
+        K::metadata_api()
+    }
+
+    fn health(&self) -> &watch::Sender<Health> {
+        &self.health
+    }
+
+    fn list_started(&self, part: usize) {
+        self.write().list_started(part);
+    }
+
+    fn list_item(&self, part: usize, text: &[u8]) -> serde_json::Result<()> {
+        match listing::item(text)? {
+            Item::Read(object) => self.write().listed(part, object),
+            Item::Unreadable { meta, reason } => {
+                if self.write().listed_unreadable(part, &meta) {
+                    report_unreadable(&self.kind, &meta, &reason);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn list_finished(&self, part: usize, initial: bool, at: u64) -> Vec<(ObjectKey, u64)> {
+        let (changes, doubtful) = self.write().list_finished(part, initial, at);
+        self.tell(&changes);
+        doubtful
+    }
+
+    fn absent(&self, key: &ObjectKey, seen: u64) {
+        let change = self.write().absent(key, seen);
+        self.tell(change.as_slice());
+    }
+
+    fn event(&self, part: usize, line: &str) -> serde_json::Result<Heard> {
+        let (change, version) = match listing::event(line)? {
+            Event::Failed(status) => return Ok(Heard::Failed(status)),
+            Event::Bookmark(version) => {
+                self.write().watched(part, version.parse().unwrap_or(0));
+                return Ok(Heard::Bookmark(version));
+            }
+            Event::Applied(head, text) => {
+                let version = head.version().to_owned();
+                // What is known is not read further: it may be the echo of an own write.
+                if self.write().watch_known(&head.key(), version.parse().unwrap_or(0)) {
+                    return Ok(Heard::Version(Some(version)));
+                }
+                let change = match listing::read::<K>(&head, text)? {
+                    Item::Read(fresh) => self.write().watch_applied(fresh),
+                    Item::Unreadable { meta, reason } => {
+                        if self.write().watch_unreadable(&meta) {
+                            report_unreadable(&self.kind, &meta, &reason);
+                        }
+                        None
+                    }
+                };
+                (change, Some(version).filter(|version| !version.is_empty()))
+            }
+            Event::Deleted(meta) => {
+                let change = self.write().watch_deleted(&meta);
+                (change, meta.resource_version)
+            }
+        };
+        self.tell(change.as_slice());
+        Ok(Heard::Version(version))
+    }
+
+    fn vanished(&self, part: usize, answer: String) {
+        let changes = self.write().vanished(part);
+        // Whoever hears of the objects finds the kind absent already.
+        self.health.send_modify(|health| health.missing(part, answer));
+        self.tell(&changes);
+    }
+
+    fn served(&self, served: bool) {
+        self.notify_served(served);
+    }
+}
+
+impl<K: AnyObject> Store<K> {
+    fn tell(&self, changes: &[Change<K>]) {
+        for change in changes {
+            self.notify(change, None);
+        }
+    }
+}
+
+fn report_unreadable(kind: &Kind, meta: &ObjectMeta, reason: &str) {
+    let key = ObjectKey::of_meta(meta);
+    tracing::error!(
+        %kind, object = %key, error = reason,
+        "an object cannot be read and is left out; does the CRD's schema fit this program?"
+    );
+}

@@ -10,6 +10,7 @@
 mod accept;
 mod answer;
 mod body;
+mod compress;
 mod discovery;
 mod guard;
 mod identity;
@@ -111,7 +112,7 @@ impl ApiServer {
             Ok(()) => response,
             Err(error) => answer::failure(&error),
         };
-        answer::with_warnings(response, &warnings.take())
+        compress::for_client(&parts, answer::with_warnings(response, &warnings.take()))
     }
 
     /// Refuses writes while the disk takes none: before anything has changed in memory.

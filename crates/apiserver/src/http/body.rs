@@ -36,6 +36,15 @@ impl Body {
     pub(super) fn stream(stream: impl Stream<Item = Bytes> + Send + 'static) -> Self {
         Self(Inner::Stream(Box::pin(stream)))
     }
+
+    /// What the body is made of, unless that is not known yet.
+    pub(super) fn into_pieces(self) -> Result<std::collections::VecDeque<Bytes>, Self> {
+        match self.0 {
+            Inner::Whole(bytes) => Ok(bytes.into_iter().collect()),
+            Inner::Chunks(chunks) => Ok(chunks),
+            Inner::Stream(stream) => Err(Self(Inner::Stream(stream))),
+        }
+    }
 }
 
 impl std::fmt::Debug for Body {

@@ -5,6 +5,7 @@
 mod access;
 mod admission;
 mod audit;
+mod compression;
 mod conversion;
 mod custom;
 mod deletion;

@@ -41,6 +41,7 @@ use serde_json::Value;
 
 pub(crate) use self::review::is_review;
 pub use self::{
+    bootstrap::api_service,
     catalog::{Catalog, Definitions, definitions},
     decode::{Body as DecodedBody, json as decode_json},
     delete::{DeleteOptions, Deleted, Propagation},

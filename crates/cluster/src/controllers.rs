@@ -21,7 +21,8 @@ pub struct Controllers {
     pub workloads: bool,
     /// The garbage collector.
     pub garbage: bool,
-    /// The deletion of namespaces with all that is in them, their ServiceAccounts and their quotas.
+    /// The deletion of namespaces with all that is in them, their ServiceAccounts and their quotas, and the Service
+    /// of the API.
     pub namespaces: bool,
     /// The EndpointSlices of Services.
     pub endpoints: bool,
@@ -113,7 +114,10 @@ impl Controllers {
         }
         if self.namespaces {
             operator = operator.controller(quota::controller());
-            operator = operator.controller(namespace::controller()).controller(defaults::accounts());
+            operator = operator
+                .controller(namespace::controller())
+                .controller(defaults::accounts())
+                .controller(defaults::api_service());
         }
         if let Some(authority) = &self.root_ca {
             operator = operator.controller(defaults::certificates(authority.clone()));

@@ -14,11 +14,11 @@ pub(super) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask must lie in the workspace")
 }
 
-/// Builds packages, optimised, and returns where their programs lie.
+/// Builds packages as they are shipped, and returns where their programs lie.
 pub(super) fn build(packages: &[&str]) -> Result<PathBuf> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut rust = Command::new(cargo);
-    rust.current_dir(root()).args(["build", "--release"]).args(packages);
+    rust.current_dir(root()).args(["build", "--profile", "dist"]).args(packages);
     for (variable, _) in std::env::vars_os() {
         // What `cargo run` says of xtask itself would make build scripts run again.
         if variable.to_string_lossy().starts_with("CARGO_PKG_") {
@@ -27,7 +27,7 @@ pub(super) fn build(packages: &[&str]) -> Result<PathBuf> {
     }
     succeed(rust, "cargo build")?;
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
-    Ok(target.join("release"))
+    Ok(target.join("dist"))
 }
 
 /// Runs a command that must succeed.

@@ -56,6 +56,20 @@ const AGGREGATED: &str = include_str!("roles.txt");
 
 const NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
 
+/// The Service of the API itself, in the namespace `default`.
+pub fn api_service() -> Value {
+    json!({
+        "metadata": {
+            "name": "kubernetes", "namespace": "default",
+            "labels": {"component": "apiserver", "provider": "kubernetes"},
+        },
+        "spec": {
+            "clusterIP": "10.96.0.1",
+            "ports": [{"name": "https", "port": 443, "protocol": "TCP", "targetPort": 6443}],
+        },
+    })
+}
+
 impl Registry {
     /// Creates the namespaces, the first roles and the Service of the API itself, where they are not there already.
     pub(super) fn bootstrap(&self) -> Result<()> {
@@ -102,16 +116,7 @@ impl Registry {
             "",
             json!({"metadata": {"name": "kubernetes"}, "spec": {"cidrs": ["10.96.0.0/16"]}}),
         )?;
-        self.ensure(
-            "",
-            "services",
-            "default",
-            json!({
-                "metadata": {"name": "kubernetes", "labels": {"component": "apiserver", "provider": "kubernetes"}},
-                "spec": {"clusterIP": "10.96.0.1", "ports": [
-                    {"name": "https", "port": 443, "protocol": "TCP", "targetPort": 6443}]},
-            }),
-        )
+        self.ensure("", "services", "default", api_service())
     }
 
     fn ensure(&self, group: &str, plural: &str, namespace: &str, value: Value) -> Result<()> {

@@ -1,19 +1,22 @@
-//! What every namespace has from the start: the `default` ServiceAccount and the cluster's CA certificate.
+//! What every namespace has from the start: the `default` ServiceAccount and the cluster's CA certificate; and what
+//! the first one has, the Service of the API.
 
 use std::sync::Arc;
 
 use windlass::{
     Action, Context, Controller, Object, ObjectKey, Reconciler,
     k8s_openapi::{
-        api::core::v1::{ConfigMap, Namespace, ServiceAccount},
+        api::core::v1::{ConfigMap, Namespace, Service, ServiceAccount},
         apimachinery::pkg::apis::meta::v1::ObjectMeta,
     },
-    rbac,
+    rbac, serde_json,
 };
 
 use crate::pods;
 
 const ACCOUNT: &str = "default";
+/// The Service of the API, and the namespace that it is in.
+const API: (&str, &str) = ("default", "kubernetes");
 const ROOT_CA: &str = "kube-root-ca.crt";
 const CA_KEY: &str = "ca.crt";
 const DESCRIPTION: (&str, &str) = (
@@ -37,6 +40,19 @@ pub(crate) fn certificates(authority: String) -> Controller<Certificates> {
         .name("root-ca-certificate-publisher")
         .watches::<ConfigMap, _>(|map, _| namespace_of(map, ROOT_CA))
         .permits([rbac::rule("", ["configmaps"], ["create", "patch"])])
+}
+
+/// The controller that puts the Service of the API back when somebody deletes it, as `kubectl delete service --all`
+/// does.
+pub(crate) fn api_service() -> Controller<ApiService> {
+    Controller::new(ApiService)
+        .name("kubernetesservice")
+        .watches::<Service, _>(|service, _| {
+            let mut namespaces = namespace_of(service, API.1);
+            namespaces.retain(|namespace| namespace.name() == API.0);
+            namespaces
+        })
+        .permits([rbac::rule("", ["services"], ["create"])])
 }
 
 fn namespace_of<K: Object>(object: &K, name: &str) -> Vec<ObjectKey> {
@@ -114,6 +130,23 @@ impl Reconciler for Certificates {
                 fill(&mut map);
                 create(ctx, map).await?;
             }
+        }
+        Ok(Action::await_change())
+    }
+}
+
+/// Keeps the Service of the API.
+pub(crate) struct ApiService;
+
+impl Reconciler for ApiService {
+    type Resource = Namespace;
+    type Error = windlass::Error;
+
+    async fn reconcile(&self, _: Arc<Namespace>, ctx: &Context<Namespace>) -> windlass::Result<Action> {
+        let (namespace, name) = API;
+        if ctx.key().name() == namespace && ctx.get::<Service>(Some(namespace), name)?.is_none() {
+            let service = serde_json::from_value(windlass_apiserver::registry::api_service());
+            create::<Service>(ctx, service.expect("the Service of the API must be one")).await?;
         }
         Ok(Action::await_change())
     }

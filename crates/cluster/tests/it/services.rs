@@ -37,6 +37,19 @@ async fn wait_addresses(client: &Client, service: &str, count: usize) -> Vec<Str
 }
 
 #[tokio::test]
+async fn the_service_of_the_api_comes_back() {
+    let cluster = Cluster::start().await.unwrap();
+    let client = cluster.client();
+    let services = api::<Service>(&client);
+    let before = services.get("kubernetes").await.unwrap();
+    services.delete("kubernetes", &DeleteParams::default()).await.unwrap();
+    let uid = before.metadata.uid.clone();
+    let back = move |service: Option<&Service>| service.is_some_and(|service| service.metadata.uid != uid);
+    let after = wait(services, "kubernetes", "back", back).await.unwrap();
+    assert_eq!((after.metadata.labels, after.spec), (before.metadata.labels, before.spec));
+}
+
+#[tokio::test]
 async fn a_service_follows_the_pods_that_it_selects() {
     let cluster = Cluster::start().await.unwrap();
     let client = cluster.client();

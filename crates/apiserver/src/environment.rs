@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::{SignedDuration, Timestamp, fmt::temporal::DateTimePrinter};
 use rand::{Rng, RngExt, SeedableRng, rngs::StdRng};
 
 /// Tells the time of day. Timestamps, leases and token lifetimes come from here.
@@ -62,7 +62,8 @@ impl Environment {
 
     /// The present moment as Kubernetes writes it: RFC 3339 in whole seconds.
     pub fn now_text(&self) -> String {
-        self.now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+        const SECONDS: DateTimePrinter = DateTimePrinter::new().precision(Some(0));
+        SECONDS.timestamp_to_string(&self.now())
     }
 
     /// A new object uid (a version 4 UUID).

@@ -1,6 +1,6 @@
 //! What a write changed: the fields that two versions of an object differ in.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{borrow::Cow, cmp::Ordering, collections::BTreeMap};
 
 use serde_json::{Map, Value};
 
@@ -38,8 +38,13 @@ impl Comparison {
         }
     }
 
-    pub(crate) fn written(&self) -> FieldSet {
-        self.modified.union(&self.added)
+    pub(crate) fn written(&self) -> Cow<'_, FieldSet> {
+        // A new object has nothing that was modified.
+        match (self.modified.is_empty(), self.added.is_empty()) {
+            (true, _) => Cow::Borrowed(&self.added),
+            (_, true) => Cow::Borrowed(&self.modified),
+            _ => Cow::Owned(self.modified.union(&self.added)),
+        }
     }
 }
 
@@ -132,9 +137,7 @@ impl<'a> Walk<'a> {
     }
 
     fn maps(&mut self, node: &Node, old: Keys<'_>, new: Keys<'_>) {
-        let keys: BTreeSet<&String> = [old, new].into_iter().flatten().flat_map(Map::keys).collect();
-        for key in keys {
-            let (was, is) = (old.and_then(|map| map.get(key)), new.and_then(|map| map.get(key)));
+        for (key, was, is) in pairs(old, new) {
             // Most of an object is as it was: that costs a comparison, and no path.
             if was.zip(is).is_some_and(|(was, is)| equal(was, is)) {
                 continue;
@@ -187,6 +190,24 @@ impl<'a> Walk<'a> {
 }
 
 type Keys<'v> = Option<&'v Map<String, Value>>;
+
+/// The keys of two maps in their order, each with its value on either side. Both maps are sorted.
+fn pairs<'v>(old: Keys<'v>, new: Keys<'v>) -> impl Iterator<Item = (&'v String, Side<'v>, Side<'v>)> {
+    let mut old = old.into_iter().flatten().peekable();
+    let mut new = new.into_iter().flatten().peekable();
+    std::iter::from_fn(move || {
+        let first = match (old.peek(), new.peek()) {
+            (Some((was, _)), Some((is, _))) => was.cmp(is),
+            (Some(_), None) => Ordering::Less,
+            (None, Some(_)) => Ordering::Greater,
+            (None, None) => return None,
+        };
+        let was = if first == Ordering::Greater { None } else { old.next() };
+        let is = if first == Ordering::Less { None } else { new.next() };
+        let (key, _) = was.or(is)?;
+        Some((key, was.map(|(_, value)| value), is.map(|(_, value)| value)))
+    })
+}
 
 fn as_map(side: Side<'_>) -> Keys<'_> {
     side.and_then(Value::as_object)

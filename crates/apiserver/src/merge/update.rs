@@ -158,6 +158,9 @@ pub(crate) fn taken_from_others(
     changes: &Comparison,
     except: Option<&Manager>,
 ) -> BTreeMap<Manager, FieldSet> {
+    if managed.entries.is_empty() {
+        return BTreeMap::new();
+    }
     let written = changes.written();
     managed
         .entries

@@ -119,9 +119,16 @@ fn scalar(node: &Node, at: &mut Value) {
             }
         }
         Some(name @ (TIME | MICRO_TIME)) => {
-            let Some(time) = at.as_str().and_then(|text| text.parse::<jiff::Timestamp>().ok()) else {
+            let Some((text, time)) =
+                at.as_str().and_then(|text| Some((text, text.parse::<jiff::Timestamp>().ok()?)))
+            else {
                 return;
             };
+            // The server's own times, which are most, need not be written anew. (A leap second would be.)
+            let own = text.len() == 20 && text.as_bytes()[10] == b'T' && text.ends_with('Z');
+            if name == TIME && own && !text.ends_with("60Z") {
+                return;
+            }
             let format = if name == TIME { "%Y-%m-%dT%H:%M:%SZ" } else { "%Y-%m-%dT%H:%M:%S.%6fZ" };
             *at = Value::String(time.strftime(format).to_string());
         }

@@ -33,6 +33,7 @@ use std::{
 };
 
 use bytes::Bytes;
+use futures::future::BoxFuture;
 use http::{Method, Request, Response, header, request::Parts};
 use serde_json::json;
 use tower::Service;
@@ -101,9 +102,20 @@ impl ApiServer {
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         let (parts, body) = request.into_parts();
+        let body = self.begin(&parts).and(self.guard.read_body(&parts, body).await);
+        self.respond(&parts, body).await
+    }
+
+    /// Boxed, and for no particular body: so the server is compiled here, once, and not again by every crate that has
+    /// one.
+    fn respond<'a>(&'a self, parts: &'a Parts, body: Result<Bytes>) -> BoxFuture<'a, Response<Body>> {
+        Box::pin(self.response(parts, body))
+    }
+
+    async fn response(&self, parts: &Parts, body: Result<Bytes>) -> Response<Body> {
         let warnings = Warnings::default();
-        let outcome = match self.begin(&parts).and(self.guard.read_body(&parts, body).await) {
-            Ok(body) => guard::unwound(self.dispatch(&parts, body, &warnings)).await,
+        let outcome = match body {
+            Ok(body) => guard::unwound(self.dispatch(parts, body, &warnings)).await,
             Err(error) => Err(error),
         };
         let response = outcome.unwrap_or_else(|error| answer::failure(&error));
@@ -112,7 +124,7 @@ impl ApiServer {
             Ok(()) => response,
             Err(error) => answer::failure(&error),
         };
-        compress::for_client(&parts, answer::with_warnings(response, &warnings.take()))
+        compress::for_client(parts, answer::with_warnings(response, &warnings.take()))
     }
 
     /// Refuses writes while the disk takes none: before anything has changed in memory.

@@ -11,6 +11,7 @@ use std::{
     time::Duration,
 };
 
+use futures::future::BoxFuture;
 use hyper_util::{
     rt::{TokioExecutor, TokioIo, TokioTimer},
     server::{conn::auto, graceful::GracefulShutdown},
@@ -112,9 +113,18 @@ impl Listener {
     }
 
     /// Serves until `shutdown` is ready; then open connections have a moment to end.
-    pub async fn serve(self, server: ApiServer, shutdown: impl Future<Output = ()>) {
+    pub async fn serve(self, server: ApiServer, shutdown: impl Future<Output = ()> + Send) {
+        self.accept(server, Box::pin(shutdown)).await;
+    }
+
+    /// Boxed, and for no particular future: so a server is compiled here, once, and not again by every crate that has
+    /// one.
+    fn accept(self, server: ApiServer, shutdown: BoxFuture<'_, ()>) -> BoxFuture<'_, ()> {
+        Box::pin(self.accept_until(server, shutdown))
+    }
+
+    async fn accept_until(self, server: ApiServer, mut shutdown: BoxFuture<'_, ()>) {
         let connections = GracefulShutdown::new();
-        tokio::pin!(shutdown);
         let room = Arc::new(Semaphore::new(CONNECTIONS));
         loop {
             let permit = tokio::select! {

@@ -160,7 +160,7 @@ impl Cluster {
             controllers.root_ca.get_or_insert_with(|| authority.certificate());
             let manager = Identity::new("system:kube-controller-manager", [MASTERS.to_owned()]);
             let client = Client::new(server.as_user(manager), "default");
-            tokio::spawn(controllers.run(client, clock, stop.clone()))
+            tokio::spawn(controllers.running(client, Arc::new(clock), stop.clone()))
         });
         Ok(Self { server, clock, stop, controllers, listeners: Vec::new(), authority, data })
     }

@@ -2,8 +2,9 @@
 //!
 //! A [`Controllers`] enters with a client; tasks that run until they are told to stop leave.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
+use futures::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 use windlass::{Clock, Operator, RunError, kube::Client};
 
@@ -65,7 +66,27 @@ impl Controllers {
     pub async fn run(
         self,
         client: Client,
-        clock: impl Clock + Clone,
+        clock: impl Clock,
+        stop: CancellationToken,
+    ) -> Result<(), RunError> {
+        self.running(client, Arc::new(clock), stop).await
+    }
+
+    /// Boxed, and for any clock: so the controllers are compiled here, once, and not again by every crate that starts a
+    /// cluster.
+    pub(crate) fn running(
+        self,
+        client: Client,
+        clock: Arc<dyn Clock>,
+        stop: CancellationToken,
+    ) -> BoxFuture<'static, Result<(), RunError>> {
+        Box::pin(self.run_until(client, clock, stop))
+    }
+
+    async fn run_until(
+        self,
+        client: Client,
+        clock: Arc<dyn Clock>,
         stop: CancellationToken,
     ) -> Result<(), RunError> {
         let operator = self.operator(clock.clone());
@@ -96,7 +117,7 @@ impl Controllers {
         result
     }
 
-    fn operator(&self, clock: impl Clock) -> Operator {
+    fn operator(&self, clock: Arc<dyn Clock>) -> Operator {
         let mut operator = Operator::new("kube-controller-manager").clock(clock);
         if self.workloads {
             operator = operator

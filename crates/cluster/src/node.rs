@@ -3,7 +3,7 @@
 //! [`register`] writes the Node and keeps its Lease alive; [`kubelet`] takes Pods through their lives. What a Pod's
 //! status is at a given time follows from the Pod, its annotations and the clock alone ([`lifecycle`]).
 
-use std::{collections::BTreeMap, net::Ipv4Addr, time::Duration};
+use std::{collections::BTreeMap, net::Ipv4Addr, sync::Arc, time::Duration};
 
 use windlass::{
     Clock,
@@ -67,7 +67,7 @@ pub(crate) struct Nodes {
 }
 
 /// Registers the nodes, and renews their Leases until the task is dropped.
-pub(crate) async fn run(nodes: Nodes, client: Client, clock: impl Clock) {
+pub(crate) async fn run(nodes: Nodes, client: Client, clock: Arc<dyn Clock>) {
     for index in 0..nodes.count {
         let node = node(index, nodes.max_pods, clock.now());
         if let Err(error) = register(&client, &node).await {

@@ -286,7 +286,7 @@ impl Operator {
         client: Client,
         shutdown: impl Future<Output = ()> + Send,
     ) -> Result<(), RunError> {
-        run::run(self, client, shutdown).await
+        run::run(self, client, Box::pin(shutdown)).await
     }
 
     /// The `main` of an operator's binary: parses the command line, and runs, prints, installs or removes.

@@ -6,6 +6,7 @@
 
 use std::{collections::BTreeSet, future::Future, sync::Arc, time::Duration};
 
+use futures::future::BoxFuture;
 use kube::Client;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -83,10 +84,20 @@ fn after(waited: Duration) -> String {
     }
 }
 
-pub(super) async fn run(
+/// Runs an operator. Boxed, and for no particular future: so it is compiled here, once, and not again by every crate
+/// that runs an operator.
+pub(super) fn run(
+    operator: Operator,
+    client: Client,
+    shutdown: BoxFuture<'_, ()>,
+) -> BoxFuture<'_, Result<(), RunError>> {
+    Box::pin(run_until(operator, client, shutdown))
+}
+
+async fn run_until(
     mut operator: Operator,
     client: Client,
-    shutdown: impl Future<Output = ()> + Send,
+    shutdown: BoxFuture<'_, ()>,
 ) -> Result<(), RunError> {
     check_names(&operator)?;
     operator.leader.as_ref().map_or(Ok(()), LeaderElection::check)?;
@@ -191,7 +202,7 @@ async fn supervise(
     caches: &Caches,
     prepared: Vec<Prepared>,
     background: &mut Tasks,
-    shutdown: impl Future<Output = ()> + Send,
+    shutdown: BoxFuture<'_, ()>,
 ) -> Result<(), RunError> {
     let stop = CancellationToken::new();
     let mut leading = std::pin::pin!(lead(settings, caches, prepared, &stop));

@@ -162,7 +162,7 @@ pub(crate) fn cargo() -> std::process::Command {
     real_tests::cargo()
 }
 
-/// A testbed that holds an API server alone, and is gone when this is dropped.
+/// A testbed without a node, which is gone when this is dropped: an API server alone, or with the controllers.
 pub(crate) struct ApiServer {
     name: String,
 }
@@ -182,7 +182,14 @@ impl ApiServer {
         Ok((Self { name: name.to_owned() }, begin))
     }
 
-    /// The processes of etcd and the API server.
+    /// One with the controllers and the scheduler.
+    pub(crate) fn start_with_controllers(name: &str) -> Result<Self> {
+        down::run(name, false)?;
+        up::up(name, Mode::ControlPlane, None)?;
+        Ok(Self { name: name.to_owned() })
+    }
+
+    /// The processes of etcd, the API server and what runs beside them.
     pub(crate) fn processes(&self) -> Result<Vec<i32>> {
         let state = state::State::read(&layout::Layout::of(&self.name)?);
         let outer = state.and_then(|state| state.outer).context("the testbed has no processes")?;

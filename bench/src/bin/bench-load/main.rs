@@ -1,7 +1,7 @@
 //! Load for an API server, any API server: `bench-load KUBECONFIG PHASE…`, one JSON line of figures per phase.
 //!
 //! Phases: `ready` (waits until the server answers), `create=COUNT`, `get=SECONDS`, `patch=SECONDS`, `watch=WRITES`,
-//! `list=TIMES`, `deploy=COUNT`, `revision`. Requests go over TLS on 32 connections, as fast as the answers come.
+//! `list=TIMES`, `deploy=COUNT` (until available), `pods=COUNT` (until the Pods are there), `revision`. Requests go over TLS on 32 connections, as fast as the answers come.
 //! `cargo xtask bench apiserver` runs this against ours and against the real one.
 
 use std::{io::Write, time::Duration};
@@ -11,6 +11,7 @@ mod deploy;
 mod phases;
 
 use connection::{Error, Target};
+use deploy::Until;
 
 #[tokio::main]
 async fn main() -> Result<(), Error> {
@@ -31,7 +32,8 @@ async fn main() -> Result<(), Error> {
             "patch" => phases::patch(&target, number).await?,
             "watch" => phases::watch(&target, number).await?,
             "list" => phases::list(&target, number).await?,
-            "deploy" => deploy::deploy(&target, number).await?,
+            "deploy" => deploy::deploy(&target, number, Until::Available).await?,
+            "pods" => deploy::deploy(&target, number, Until::Made).await?,
             "revision" => deploy::revision(&target).await?,
             other => return Err(format!("unknown phase {other:?}").into()),
         };

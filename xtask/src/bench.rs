@@ -8,11 +8,16 @@ mod operator;
 mod program;
 mod table;
 
+use std::path::PathBuf;
+
 use anyhow::Result;
 use clap::{Args as ClapArgs, Subcommand};
 
 #[derive(ClapArgs)]
 pub(crate) struct Args {
+    /// Measure the programs in this folder, built before, in place of new ones
+    #[arg(long, global = true, value_name = "FOLDER")]
+    programs: Option<PathBuf>,
     #[command(subcommand)]
     command: Command,
 }
@@ -28,9 +33,10 @@ enum Command {
 }
 
 pub(crate) fn run(args: &Args) -> Result<()> {
+    let built = args.programs.as_deref();
     match &args.command {
-        Command::Operator(args) => operator::run(args),
-        Command::Apiserver(args) => apiserver::run(args),
-        Command::Cluster(args) => cluster::run(args),
+        Command::Operator(args) => operator::run(args, built),
+        Command::Apiserver(args) => apiserver::run(args, built),
+        Command::Cluster(args) => cluster::run(args, built),
     }
 }

@@ -65,11 +65,11 @@ const ROWS: [(&str, &str, bool); 9] = [
     ("loaded", "resident, at the end, MB", false),
 ];
 
-pub(super) fn run(args: &Args) -> Result<()> {
+pub(super) fn run(args: &Args, built: Option<&Path>) -> Result<()> {
     if args.objects < 100 || args.seconds == 0 || args.changes == 0 || args.rounds == 0 {
         bail!("--objects must be at least 100; --seconds, --changes and --rounds at least 1");
     }
-    let programs = program::build(&["--package", "windlass-bench"])?;
+    let programs = program::build(built, &["--package", "windlass-bench"])?;
     let all = [Contender::Real, Contender::Memory, Contender::Disk];
     let contenders = if args.alone { &all[1..] } else { &all[..] };
     let mut reports = Vec::new();

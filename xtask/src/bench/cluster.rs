@@ -46,11 +46,11 @@ const ROWS: [(&str, &str); 9] = [
     ("writes", "idle, writes a minute"),
 ];
 
-pub(super) fn run(args: &Args) -> Result<()> {
+pub(super) fn run(args: &Args, built: Option<&Path>) -> Result<()> {
     if args.deployments == 0 || args.idle == 0 || args.rounds == 0 {
         bail!("--deployments, --idle and --rounds must be at least 1");
     }
-    let programs = program::build(&["--package", "windlass-bench", "--package", "windlass-cli"])?;
+    let programs = program::build(built, &["--package", "windlass-bench", "--package", "windlass-cli"])?;
     let (mut ours, mut real) = (Vec::new(), Vec::new());
     for round in 1..=args.rounds {
         anstream::println!("round {round} of {}", args.rounds);

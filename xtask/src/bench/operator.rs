@@ -76,13 +76,13 @@ const ROWS: [(&str, &str); 12] = [
     ("latency_p99_milliseconds", "  p99 ms"),
 ];
 
-pub(super) fn run(args: &Args) -> Result<()> {
+pub(super) fn run(args: &Args, built: Option<&Path>) -> Result<()> {
     if args.objects == 0 || args.changes == 0 || args.rounds == 0 {
         bail!("--objects, --changes and --rounds must be at least 1");
     }
     let contenders: Vec<_> =
         ALL.into_iter().filter(|one| args.only.is_empty() || args.only.contains(one)).collect();
-    let programs = build(&contenders)?;
+    let programs = build(&contenders, built)?;
     let mut reports: Vec<(Contender, Value)> = Vec::new();
     let mut floors = Vec::new();
     for round in 1..=args.rounds {
@@ -162,8 +162,8 @@ fn measured(programs: &Path, options: &[&str], command: Option<&[PathBuf]>) -> R
 }
 
 /// Builds what is measured, optimised, and returns where it lies.
-fn build(contenders: &[Contender]) -> Result<PathBuf> {
-    let programs = program::build(&["--package", "windlass-bench"])?;
+fn build(contenders: &[Contender], built: Option<&Path>) -> Result<PathBuf> {
+    let programs = program::build(built, &["--package", "windlass-bench"])?;
     if contenders.contains(&Contender::ControllerRuntime) {
         let mut go = Command::new("go");
         go.current_dir(program::root().join("bench/controller-runtime"))

@@ -14,8 +14,11 @@ pub(super) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask must lie in the workspace")
 }
 
-/// Builds packages as they are shipped, and returns where their programs lie.
-pub(super) fn build(packages: &[&str]) -> Result<PathBuf> {
+/// Builds packages as they are shipped, unless they are `built`, and returns where their programs lie.
+pub(super) fn build(built: Option<&Path>, packages: &[&str]) -> Result<PathBuf> {
+    if let Some(built) = built {
+        return Ok(fs::canonicalize(built)?);
+    }
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut rust = Command::new(cargo);
     rust.current_dir(root()).args(["build", "--profile", "dist"]).args(packages);

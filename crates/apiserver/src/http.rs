@@ -10,7 +10,9 @@
 mod accept;
 mod answer;
 mod body;
+mod channels;
 mod compress;
+mod connect;
 mod discovery;
 mod guard;
 mod identity;
@@ -36,10 +38,12 @@ use bytes::Bytes;
 use futures::future::BoxFuture;
 use http::{Method, Request, Response, header, request::Parts};
 use serde_json::json;
+use tokio_util::sync::CancellationToken;
 use tower::Service;
 
 pub use self::{body::Body, guard::Limits};
 use self::{
+    connect::Closing,
     guard::Guard,
     path::{Place, Route},
     query::Query,
@@ -47,6 +51,7 @@ use self::{
 use crate::{
     admission::Warnings,
     auth::{Identity, rbac::Action, token::ISSUER},
+    containers::Containers,
     error::{Error, Named, Reason, Result},
     registry::{Registry, Resource},
 };
@@ -56,6 +61,7 @@ use crate::{
 pub struct ApiServer {
     registry: Arc<Registry>,
     guard: Arc<Guard>,
+    containers: Option<Arc<dyn Containers>>,
 }
 
 /// The revision of the one object that an answer shows. An answer without it may show anything.
@@ -67,6 +73,7 @@ struct Observed(u64);
 struct Call<'a> {
     registry: &'a Arc<Registry>,
     guard: &'a Guard,
+    containers: Option<&'a Arc<dyn Containers>>,
     parts: &'a Parts,
     query: Query,
     identity: Identity,
@@ -82,7 +89,14 @@ impl ApiServer {
 
     /// The same, within other limits.
     pub fn with_limits(registry: Arc<Registry>, limits: Limits) -> Self {
-        Self { registry, guard: Arc::new(Guard::new(limits)) }
+        Self { registry, guard: Arc::new(Guard::new(limits)), containers: None }
+    }
+
+    /// The same server, whose clients can enter the containers that somebody runs.
+    #[must_use]
+    pub fn with_containers(mut self, containers: Arc<dyn Containers>) -> Self {
+        self.containers = Some(containers);
+        self
     }
 
     /// The registry behind the server.
@@ -92,7 +106,7 @@ impl ApiServer {
 
     /// The same server as one user sees it: a service for an in-process client or for one connection.
     pub fn as_user(&self, identity: Identity) -> AsUser {
-        AsUser { server: self.clone(), identity }
+        AsUser { server: self.clone(), identity, closing: None }
     }
 
     /// Answers one request. Failures are answers too.
@@ -149,8 +163,8 @@ impl ApiServer {
         let query = Query::parse(parts.uri.query().unwrap_or_default());
         let identity = self.identify(parts)?;
         let warnings = warnings.clone();
-        let call =
-            Call { registry: &self.registry, guard: &self.guard, parts, query, identity, body, warnings };
+        let (registry, guard, containers) = (&self.registry, &self.guard, self.containers.as_ref());
+        let call = Call { registry, guard, containers, parts, query, identity, body, warnings };
         let route = Route::parse(parts.uri.path());
         call.authorize(&route)?;
         match route {
@@ -178,7 +192,10 @@ impl Call<'_> {
     }
 
     fn authorize_resource(&self, place: &Place) -> Result<()> {
-        let verb = self.verb(place);
+        self.authorize_verb(place, self.verb(place))
+    }
+
+    fn authorize_verb(&self, place: &Place, verb: &str) -> Result<()> {
         let resource = match &place.subresource {
             Some(subresource) => format!("{}/{subresource}", place.resource),
             None => place.resource.clone(),
@@ -276,6 +293,9 @@ impl Call<'_> {
 
     async fn perform(&self, verb: &str, place: &Place, resource: &Arc<Resource>) -> Result<Response<Body>> {
         match verb {
+            _ if matches!(place.subresource.as_deref(), Some("exec" | "attach")) => {
+                self.connect(place, resource).await
+            }
             "get" => self.get(place, resource).await,
             "list" => self.list(place, resource).await,
             "watch" => self.watch(place, resource).await,
@@ -358,6 +378,15 @@ where
 pub struct AsUser {
     server: ApiServer,
     identity: Identity,
+    closing: Option<Closing>,
+}
+
+impl AsUser {
+    /// The same service, whose sessions inside of containers end with `closing`.
+    pub(crate) fn until(mut self, closing: CancellationToken) -> Self {
+        self.closing = Some(Closing(closing));
+        self
+    }
 }
 
 impl<B> Service<Request<B>> for AsUser
@@ -375,6 +404,9 @@ where
 
     fn call(&mut self, mut request: Request<B>) -> Self::Future {
         request.extensions_mut().insert(self.identity.clone());
+        if let Some(closing) = &self.closing {
+            request.extensions_mut().insert(closing.clone());
+        }
         self.server.call(request)
     }
 }

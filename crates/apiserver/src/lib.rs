@@ -14,6 +14,7 @@
 pub mod admission;
 pub mod auth;
 pub mod authority;
+pub mod containers;
 pub mod data_directory;
 pub mod descriptions;
 pub mod environment;

@@ -27,6 +27,7 @@ use tokio::{
     sync::Semaphore,
 };
 use tokio_rustls::TlsAcceptor;
+use tokio_util::sync::CancellationToken;
 
 use crate::{
     auth::Identity,
@@ -125,6 +126,9 @@ impl Listener {
 
     async fn accept_until(self, server: ApiServer, mut shutdown: BoxFuture<'_, ()>) {
         let connections = GracefulShutdown::new();
+        // A connection that became a session is none of hyper's any more.
+        let sessions = CancellationToken::new();
+        let _end = sessions.clone().drop_guard();
         let room = Arc::new(Semaphore::new(CONNECTIONS));
         loop {
             let permit = tokio::select! {
@@ -144,8 +148,9 @@ impl Listener {
                 },
             };
             let (tls, server, watcher) = (self.tls.0.clone(), server.clone(), connections.watcher());
+            let closing = sessions.clone();
             tokio::spawn(async move {
-                if let Err(error) = connection(tls, stream, server, watcher).await {
+                if let Err(error) = connection(tls, stream, server, closing, watcher).await {
                     tracing::debug!(%error, "a connection ended");
                 }
                 drop(permit);
@@ -159,6 +164,7 @@ async fn connection(
     tls: TlsAcceptor,
     stream: TcpStream,
     server: ApiServer,
+    closing: CancellationToken,
     watcher: hyper_util::server::graceful::Watcher,
 ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     stream.set_nodelay(true)?;
@@ -170,7 +176,7 @@ async fn connection(
         .and_then(|chain| chain.first())
         .and_then(identity_of)
         .unwrap_or_else(Identity::anonymous);
-    let service = hyper_util::service::TowerToHyperService::new(server.as_user(identity));
+    let service = hyper_util::service::TowerToHyperService::new(server.as_user(identity).until(closing));
     let mut builder = auto::Builder::new(TokioExecutor::new());
     builder.http1().timer(TokioTimer::new()).header_read_timeout(PATIENCE).max_buf_size(HEAD);
     builder

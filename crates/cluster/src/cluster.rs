@@ -19,7 +19,7 @@ use windlass_apiserver::{
     store::{DiskError, DiskOptions, Store},
 };
 
-use crate::Builder;
+use crate::{Builder, node::exec::Simulated};
 
 /// Why a cluster could not be started, opened or stopped.
 #[derive(Debug, thiserror::Error)]
@@ -154,12 +154,17 @@ impl Cluster {
             Some(signer) => registry.with_signer(signer),
             None => registry,
         };
-        let server = ApiServer::new(Arc::new(registry));
+        let mut server = ApiServer::new(Arc::new(registry));
         let stop = CancellationToken::new();
         let controllers = builder.controllers.map(|mut controllers| {
             controllers.root_ca.get_or_insert_with(|| authority.certificate());
             let manager = Identity::new("system:kube-controller-manager", [MASTERS.to_owned()]);
             let client = Client::new(server.as_user(manager), "default");
+            if controllers.nodes > 0 {
+                let kubelet = Identity::new("system:node:windlass", [MASTERS.to_owned()]);
+                let client = Client::new(server.as_user(kubelet), "default");
+                server = server.clone().with_containers(Arc::new(Simulated::new(client, clock)));
+            }
             tokio::spawn(controllers.running(client, Arc::new(clock), stop.clone()))
         });
         Ok(Self { server, clock, stop, controllers, listeners: Vec::new(), authority, data })

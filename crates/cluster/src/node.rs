@@ -31,6 +31,7 @@ mod behaviour;
 mod command;
 mod conditions;
 mod containers;
+pub(crate) mod exec;
 pub(crate) mod health;
 pub(crate) mod kubelet;
 mod lifecycle;

@@ -18,6 +18,8 @@ pub enum Operation {
     Update,
     /// Takes it away.
     Delete,
+    /// Goes into it.
+    Connect,
 }
 
 impl Operation {
@@ -27,14 +29,17 @@ impl Operation {
             Self::Create => "CREATE",
             Self::Update => "UPDATE",
             Self::Delete => "DELETE",
+            Self::Connect => "CONNECT",
         }
     }
 
-    fn options_kind(self) -> &'static str {
+    /// The kind of its options; going into something has none besides the object itself.
+    fn options_kind(self) -> Option<&'static str> {
         match self {
-            Self::Create => "CreateOptions",
-            Self::Update => "UpdateOptions",
-            Self::Delete => "DeleteOptions",
+            Self::Create => Some("CreateOptions"),
+            Self::Update => Some("UpdateOptions"),
+            Self::Delete => Some("DeleteOptions"),
+            Self::Connect => None,
         }
     }
 }
@@ -127,7 +132,7 @@ impl<'a> Attributes<'a> {
 
     /// The options of the request as an object.
     pub(crate) fn options(&self) -> Value {
-        let mut kind = self.operation.options_kind();
+        let Some(mut kind) = self.operation.options_kind() else { return Value::Null };
         if self.operation == Operation::Update && self.stated.contains_key("force") {
             kind = "PatchOptions";
         }

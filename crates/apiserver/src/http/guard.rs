@@ -21,6 +21,8 @@ const BODY_LIMIT: usize = 3 * 1024 * 1024;
 pub struct Limits {
     /// How many watches may be open at once.
     pub watches: usize,
+    /// How many clients may be inside of containers at once.
+    pub sessions: usize,
     /// How long the body of a request may take to arrive.
     pub body_time: Duration,
 }
@@ -28,7 +30,7 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         // A watch costs a few kilobytes; the time is that of the real server for a whole request.
-        Self { watches: 20_000, body_time: Duration::from_mins(1) }
+        Self { watches: 20_000, sessions: 1000, body_time: Duration::from_mins(1) }
     }
 }
 
@@ -37,22 +39,23 @@ impl Default for Limits {
 pub(super) struct Guard {
     limits: Limits,
     watches: Arc<Semaphore>,
+    sessions: Arc<Semaphore>,
 }
 
 impl Guard {
     pub(super) fn new(limits: Limits) -> Self {
-        Self { limits, watches: Arc::new(Semaphore::new(limits.watches)) }
+        let room = |count| Arc::new(Semaphore::new(count));
+        Self { limits, watches: room(limits.watches), sessions: room(limits.sessions) }
     }
 
     /// Leave to open a watch, for as long as it is held.
     pub(super) fn watch(&self) -> Result<OwnedSemaphorePermit> {
-        Arc::clone(&self.watches).try_acquire_owned().map_err(|_| {
-            let message =
-                format!("Too many watches, please try again later: at most {}", self.limits.watches);
-            let mut error = Error::new(Reason::TooManyRequests, message);
-            error.details = Some(Box::new(Details { retry_after_seconds: 1, ..Details::default() }));
-            error
-        })
+        leave(&self.watches, "watches", self.limits.watches)
+    }
+
+    /// Leave to enter a container, for as long as it is held.
+    pub(super) fn session(&self) -> Result<OwnedSemaphorePermit> {
+        leave(&self.sessions, "exec and attach sessions", self.limits.sessions)
     }
 
     /// The whole body of a request.
@@ -79,6 +82,15 @@ impl Guard {
             Err(_) => Err(Error::new(Reason::Timeout, "the request body did not arrive in time")),
         }
     }
+}
+
+fn leave(room: &Arc<Semaphore>, what: &str, limit: usize) -> Result<OwnedSemaphorePermit> {
+    Arc::clone(room).try_acquire_owned().map_err(|_| {
+        let message = format!("Too many {what}, please try again later: at most {limit}");
+        let mut error = Error::new(Reason::TooManyRequests, message);
+        error.details = Some(Box::new(Details { retry_after_seconds: 1, ..Details::default() }));
+        error
+    })
 }
 
 /// Answers with an internal error when answering panics. The panic hook has told where.

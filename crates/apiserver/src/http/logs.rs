@@ -49,20 +49,20 @@ pub(super) fn text(pod: &Value, options: &Options<'_>) -> Result<String> {
 }
 
 fn containers(pod: &Value) -> Vec<&str> {
-    let lists = ["containers", "initContainers", "ephemeralContainers"];
+    let lists = ["initContainers", "containers", "ephemeralContainers"];
     let all = lists.iter().flat_map(|list| pod["spec"][list].as_array().into_iter().flatten());
     all.filter_map(|container| container["name"].as_str()).collect()
 }
 
-fn choose(pod: &Value, wanted: &str, name: &str) -> Result<String> {
+/// The container that is meant, or the only one if none is named.
+pub(super) fn choose(pod: &Value, wanted: &str, name: &str) -> Result<String> {
     let main = pod["spec"]["containers"].as_array().map(Vec::as_slice).unwrap_or_default();
     match (wanted, main) {
         ("", [only]) => Ok(only["name"].as_str().unwrap_or_default().to_owned()),
         ("", _) => {
-            let names: Vec<&str> = main.iter().filter_map(|container| container["name"].as_str()).collect();
             let why = format!(
                 "a container name must be specified for pod {name}, choose one of: [{}]",
-                names.join(" ")
+                containers(pod).join(" ")
             );
             Err(Error::bad_request(why))
         }
@@ -71,8 +71,9 @@ fn choose(pod: &Value, wanted: &str, name: &str) -> Result<String> {
     }
 }
 
-fn status<'a>(pod: &'a Value, container: &str) -> &'a Value {
-    let lists = ["containerStatuses", "initContainerStatuses"];
+/// The status of a container.
+pub(super) fn status<'a>(pod: &'a Value, container: &str) -> &'a Value {
+    let lists = ["containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"];
     let mut all = lists.iter().flat_map(|list| pod["status"][list].as_array().into_iter().flatten());
     all.find(|status| status["name"] == container).unwrap_or(&Value::Null)
 }

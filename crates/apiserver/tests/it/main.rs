@@ -17,6 +17,7 @@ mod listener;
 mod lists;
 mod policies;
 mod server;
+mod sessions;
 mod tokens;
 mod watches;
 mod writes;

@@ -105,7 +105,7 @@ fn statement(name: &str, rest: &[&str]) -> Option<Course> {
 }
 
 /// `90`, `90s`, `1.5m`, `2h`, `1d`.
-fn seconds(text: &str) -> Option<Duration> {
+pub(super) fn seconds(text: &str) -> Option<Duration> {
     let (number, unit) = match text.char_indices().next_back()? {
         (at, 's') => (&text[..at], 1.0),
         (at, 'm') => (&text[..at], 60.0),

@@ -16,6 +16,7 @@ mod lifecycle;
 mod nodes;
 mod quotas;
 mod services;
+mod sessions;
 mod stateful_sets;
 mod support;
 mod transitions;

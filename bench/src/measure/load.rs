@@ -75,6 +75,7 @@ pub(super) async fn change_one_by_one(
 ) -> Result<Vec<Duration>> {
     let api: Api<WebServer> = Api::namespaced(client.clone(), NAMESPACE);
     let mut latencies = Vec::new();
+    observer.catch_up().await?;
     let step = (plan.objects / plan.changes).max(1);
     for index in 0..plan.changes {
         let name = name(index * step % plan.objects);

@@ -1,6 +1,9 @@
 //! What can be seen from outside: statuses that caught up, children that changed.
 
-use std::{collections::BTreeMap, time::Instant};
+use std::{
+    collections::BTreeMap,
+    time::{Duration, Instant},
+};
 
 use anyhow::{Context, Result};
 use futures::{Stream, StreamExt, TryStreamExt, stream::BoxStream};
@@ -46,6 +49,15 @@ impl Observer {
             self.next_webserver().await?;
         }
         Ok(Instant::now())
+    }
+
+    /// Takes what waits about Deployments, so that it is not counted as the time of the next change.
+    pub(super) async fn catch_up(&mut self) -> Result<()> {
+        const QUIET: Duration = Duration::from_millis(500);
+        while let Ok(next) = tokio::time::timeout(QUIET, self.deployments.try_next()).await {
+            next?.context("the watch of Deployments ended")?;
+        }
+        Ok(())
     }
 
     /// When a Deployment with so many replicas was seen.

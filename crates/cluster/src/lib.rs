@@ -3,6 +3,11 @@
 //! [`Cluster`] starts all of it in one process: for `windlass dev`, and for tests. The controllers are written
 //! with the `windlass` SDK and meet the API server only through a `kube::Client`; they run as well beside a real
 //! kube-apiserver that has no controller manager (see [`controllers`]).
+//!
+//! No container runs, and nobody is told otherwise. `kubectl logs` shows what happened to a container and what the
+//! annotation `windlass.dev/log` says; `kubectl exec` answers what objects decide (`env`, `cat` and `ls` of mounted
+//! ConfigMaps, Secrets and downward API files, `hostname`, `date`, `echo`, `sleep`, small scripts), and ends with 127
+//! and a word about the reason for everything else.
 
 mod amount;
 mod autoscaler;

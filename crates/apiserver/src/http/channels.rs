@@ -34,8 +34,14 @@ const ENDED: u8 = 3;
 /// Ends the channel that the next byte names.
 const CLOSE: u8 = 255;
 
-/// The longest message that a client may send; those in use send 32 KiB.
-const LIMIT: usize = 1024 * 1024;
+/// The longest message that a client may send, as in the real server; most send no more than 32 KiB.
+const LIMIT: usize = 32 * 1024 * 1024;
+
+/// How many messages wait for a program that does not read. Then the client waits too.
+const WAITING: usize = 16;
+
+/// How long nothing may happen: a client that is gone without a word is noticed by nothing else.
+const IDLE: Duration = Duration::from_hours(4);
 
 /// How long a client may take to say goodbye.
 const FAREWELL: Duration = Duration::from_secs(2);
@@ -80,7 +86,7 @@ pub(super) struct Channels {
 
 /// Both ends of a client's input, if it wants one.
 pub(super) fn input(wanted: bool) -> (Option<mpsc::Sender<Bytes>>, Option<mpsc::Receiver<Bytes>>) {
-    let (sender, receiver) = mpsc::channel(1);
+    let (sender, receiver) = mpsc::channel(WAITING);
     if wanted { (Some(sender), Some(receiver)) } else { (None, None) }
 }
 
@@ -126,10 +132,10 @@ impl Conversation {
         loop {
             tokio::select! {
                 biased;
-                Some((stream, bytes)) = self.channels.said.recv() => self.say(stream, &bytes).await.ok()?,
+                Some((stream, bytes)) = self.channels.said.recv() => self.say(stream, &bytes).await?,
                 outcome = &mut session => {
                     while let Ok((stream, bytes)) = self.channels.said.try_recv() {
-                        self.say(stream, &bytes).await.ok()?;
+                        self.say(stream, &bytes).await?;
                     }
                     return Some(outcome.unwrap_or_else(|error| Outcome::Failed(error.message)));
                 }
@@ -140,6 +146,7 @@ impl Conversation {
                         _ => self.channels.stdin = None,
                     }
                 }
+                () = tokio::time::sleep(IDLE) => return None,
             }
         }
     }
@@ -161,12 +168,14 @@ impl Conversation {
         Some(())
     }
 
-    async fn say(&mut self, stream: Stream, bytes: &[u8]) -> Result<(), tungstenite::Error> {
-        match stream {
-            Stream::Stdout if self.channels.stdout => self.send(STDOUT, bytes).await,
-            Stream::Stderr if self.channels.stderr => self.send(STDERR, bytes).await,
-            _ => Ok(()),
-        }
+    /// Says something to a client that wants to hear it. `None` when it will never.
+    async fn say(&mut self, stream: Stream, bytes: &[u8]) -> Option<()> {
+        let channel = match stream {
+            Stream::Stdout if self.channels.stdout => STDOUT,
+            Stream::Stderr if self.channels.stderr => STDERR,
+            _ => return Some(()),
+        };
+        tokio::time::timeout(IDLE, self.send(channel, bytes)).await.ok()?.ok()
     }
 
     async fn send(&mut self, channel: u8, bytes: &[u8]) -> Result<(), tungstenite::Error> {

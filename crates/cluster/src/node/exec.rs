@@ -97,7 +97,7 @@ impl Simulated {
             console.note(note).await;
             tokio::select! {
                 () = ended => {}
-                () = console.interrupted() => {}
+                () = console.ignore() => {}
             }
             return Ok(0);
         };

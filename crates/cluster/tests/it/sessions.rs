@@ -285,3 +285,33 @@ async fn what_cannot_be_entered_says_why() {
     }
     place.cluster.shutdown().await.unwrap();
 }
+
+#[tokio::test]
+async fn a_client_without_a_socket_is_told_to_use_one() {
+    let place = Place::new().await;
+    let request = http::Request::get("/api/v1/namespaces/default/pods/one/exec?command=true&stdout=1")
+        .header("connection", "Upgrade")
+        .header("upgrade", "websocket")
+        .header("sec-websocket-version", "13")
+        .header("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ==")
+        .header("sec-websocket-protocol", V5)
+        .body(Vec::new())
+        .unwrap();
+    let error = place.client().request_text(request).await.unwrap_err();
+    assert!(error.to_string().contains("send it over a socket, with HTTP/1.1"), "{error}");
+    place.cluster.shutdown().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_session_ends_with_its_server() {
+    let place = Place::new().await;
+    let mut attached = place.enter("one/attach?stdin=1&stdout=1", V5).await;
+    assert_eq!(attached.next().await, Some((1, String::new())));
+    // What is typed to a container that does not read keeps nobody waiting.
+    for _ in 0..100 {
+        attached.send(b"\0typed").await;
+    }
+    place.cluster.shutdown().await.unwrap();
+    let last = tokio::time::timeout(Duration::from_secs(30), attached.0.next()).await;
+    assert!(!matches!(last.expect("the connection must be cut"), Some(Ok(Message::Binary(_)))));
+}

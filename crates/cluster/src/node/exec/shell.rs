@@ -199,6 +199,8 @@ impl Reader<'_> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn text(text: &str) -> Vec<Piece> {
@@ -225,5 +227,14 @@ mod tests {
         }
         assert_eq!(parse("\n ; \n"), Some(vec![]));
         assert_eq!(parse("echo $").unwrap()[0].words[1], text("$"));
+    }
+
+    proptest! {
+        #[test]
+        fn no_script_makes_the_parser_panic(text in "[a-c$\\\\\"'&|;>{}()12? \n]{0,40}|.{0,40}") {
+            if let Some(script) = parse(&text) {
+                prop_assert!(script.iter().all(|statement| !statement.words.is_empty()));
+            }
+        }
     }
 }

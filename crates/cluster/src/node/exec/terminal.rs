@@ -120,6 +120,16 @@ impl Console {
         std::future::pending::<()>().await;
     }
 
+    /// Forgets what is typed, until Ctrl-C or for ever: nobody reads it.
+    pub(super) async fn ignore(&mut self) {
+        while self.listen().await {
+            if self.typed.drain(..).any(|input| input == Input::Interrupt) {
+                return;
+            }
+        }
+        std::future::pending::<()>().await;
+    }
+
     /// Takes what has arrived. Cancel-safe up to what the terminal shows of it.
     async fn listen(&mut self) -> bool {
         let Some(stdin) = &mut self.stdin else { return false };

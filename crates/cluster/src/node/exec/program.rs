@@ -131,7 +131,7 @@ fn statements(script: &[Statement], world: &World, last: i32, mut strict: bool) 
                 return Some(whole);
             }
             [":", ..] => whole.code = 0,
-            ["set", "-e" | "-eu" | "-ue"] => (strict, whole.code) = (true, 0),
+            ["set", "-e" | "-eu"] => (strict, whole.code) = (true, 0),
             // Variables without a value leave nothing to run.
             [] => whole.code = 0,
             words => {

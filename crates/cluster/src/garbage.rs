@@ -27,6 +27,7 @@ mod collect;
 mod graph;
 mod pending;
 
+use collect::Failure;
 use graph::{Graph, Item, Uid};
 use pending::Pending;
 
@@ -98,6 +99,9 @@ async fn work(shared: &Shared) {
             Ok(()) => shared.pending.succeeded(&uid),
             Err(error) => {
                 tracing::debug!(%error, %uid, "garbage collection will be tried again");
+                if matches!(error, Failure::UnknownKind { .. }) {
+                    shared.definitions.notify_one();
+                }
                 shared.pending.failed(uid);
             }
         }
@@ -115,15 +119,20 @@ impl Watches {
     /// Keeps the watches in step with discovery. Never ends.
     async fn keep(&mut self) {
         let shared = self.shared.clone();
+        let mut looks = LOOK_AGAIN.iter();
         loop {
-            for delay in LOOK_AGAIN {
-                tokio::select! {
-                    () = tokio::time::sleep(delay) => {}
-                    () = shared.definitions.notified() => {}
+            let news = match looks.next() {
+                Some(delay) => tokio::time::timeout(*delay, shared.definitions.notified()).await.is_ok(),
+                None => {
+                    shared.definitions.notified().await;
+                    true
                 }
-                self.refresh().await;
+            };
+            // After news all the looks follow anew: this one may come too early for them.
+            if news {
+                looks = LOOK_AGAIN[1..].iter();
             }
-            shared.definitions.notified().await;
+            self.refresh().await;
         }
     }
 

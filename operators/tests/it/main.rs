@@ -31,19 +31,6 @@ macro_rules! on_both_clusters {
     };
 }
 
-/// Defines tests for the real cluster only, for cases that need what the embedded one lacks.
-macro_rules! on_the_real_cluster {
-    ($operator:ident => $($module:ident::$case:ident)+) => {
-        mod real_only {
-            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            #[ignore = "needs a real cluster"]
-            async fn $case() {
-                crate::bed::run(crate::bed::Ground::Real, super::$operator, super::$module::$case).await;
-            })+
-        }
-    };
-}
-
 mod bed;
 mod crash;
 mod database;

@@ -185,9 +185,6 @@ macro_rules! suite {
                 cases::a_pod_that_keeps_ending_is_reported
                 cases::a_paused_object_is_left_alone
                 cases::a_name_that_is_too_long_is_refused
-            }
-
-            on_the_real_cluster! { $operator =>
                 cases::a_quota_that_denies_pods_is_reported
             }
         }

@@ -170,7 +170,23 @@ impl Graph {
         let gone: Vec<Uid> = of_kind.map(|item| item.uid.clone()).filter(|uid| !kept.contains(uid)).collect();
         let mut affected: Vec<Uid> = gone.iter().flat_map(|uid| self.remove(uid)).collect();
         affected.extend(listed.into_iter().flat_map(|item| self.put(item)));
+        let bereft = self.bereft_of(resource).into_iter().filter(|uid| !affected.contains(uid));
+        affected.extend(bereft.collect::<Vec<_>>());
         affected
+    }
+
+    /// Objects that name an owner of a kind which is not known. When they were looked at, it may have been there, and
+    /// gone again before the kind was listed: no event will tell of its end.
+    fn bereft_of(&self, resource: &Resource) -> Vec<Uid> {
+        let of_kind = |reference: &OwnerReference| resource.is(&reference.api_version, &reference.kind);
+        let unknown = self.dependents.iter().filter(|(owner, _)| !self.items.contains_key(*owner));
+        let dependents =
+            unknown.flat_map(|(owner, dependents)| dependents.iter().map(move |uid| (owner, uid)));
+        let named = dependents.filter(|(owner, uid)| {
+            let owners = self.items.get(*uid).into_iter().flat_map(|item| &item.owners);
+            owners.into_iter().any(|reference| *reference.uid == ***owner && of_kind(reference))
+        });
+        named.map(|(_, uid)| uid.clone()).collect()
     }
 
     /// Takes out all objects of a kind that is no longer served.
@@ -251,6 +267,16 @@ mod tests {
         assert_eq!(blocking, ["a"]);
         assert_eq!(names(graph.remove("uid-a")), ["uid-web"]);
         assert!(graph.blocking("uid-web").is_empty());
+    }
+
+    #[test]
+    fn an_owner_that_went_before_its_kind_was_listed_is_missed() {
+        let mut graph = Graph::default();
+        graph.put(item("Set", "a", &[("Deploy", "web", true)]));
+        assert!(graph.replace(&resource("Other"), Vec::new()).is_empty());
+        assert_eq!(names(graph.replace(&resource("Deploy"), vec![item("Deploy", "db", &[])])), ["uid-a"]);
+        let known = vec![item("Deploy", "web", &[])];
+        assert!(graph.replace(&resource("Deploy"), known).is_empty(), "it is there after all");
     }
 
     #[test]

@@ -151,7 +151,7 @@ impl Running {
 }
 
 pub async fn eventually<F: Future<Output = bool>>(what: &str, mut check: impl FnMut() -> F) {
-    for _ in 0..400 {
+    for _ in 0..2400 {
         if check().await {
             return;
         }

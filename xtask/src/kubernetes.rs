@@ -35,6 +35,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::{Args as ClapArgs, Subcommand};
+use fs_err as fs;
 
 use state::Mode;
 
@@ -191,9 +192,16 @@ impl ApiServer {
 
     /// The processes of etcd, the API server and what runs beside them.
     pub(crate) fn processes(&self) -> Result<Vec<i32>> {
-        let state = state::State::read(&layout::Layout::of(&self.name)?);
-        let outer = state.and_then(|state| state.outer).context("the testbed has no processes")?;
-        process::children(outer.pid)
+        let layout = layout::Layout::of(&self.name)?;
+        let outer = state::State::read(&layout).and_then(|state| state.outer);
+        let plan: plan::Plan = serde_json::from_slice(&fs::read(layout.path("plan.json"))?)?;
+        let mut processes = process::children(outer.context("the testbed has no processes")?.pid)?;
+        // The supervisor also has short-lived ones, with which it asks whether the server is ready.
+        processes.retain(|pid| {
+            let program = std::fs::read_link(format!("/proc/{pid}/exe"));
+            program.is_ok_and(|program| plan.components.iter().any(|component| component.program == program))
+        });
+        Ok(processes)
     }
 
     pub(crate) fn kubeconfig(&self) -> Result<PathBuf> {

@@ -18,6 +18,8 @@ use crate::{
 
 mod fresh;
 mod health;
+mod kept;
+mod links;
 mod listing;
 mod reader;
 mod registry;
@@ -31,13 +33,15 @@ mod watching;
 
 pub(crate) use fresh::Fresh;
 pub(crate) use health::{Failure, Health};
+use kept::Kept;
+pub(crate) use links::IndexFn;
 pub use reader::Reader;
 pub(crate) use reader::indexed as reader_index;
 pub(crate) use registry::{Caches, Seen, Transforms, Watched, WeakCaches};
 pub(crate) use snug::from_str as read;
 pub use store::Change;
-pub(crate) use store::{IndexFn, Transform};
-use store::{Objects, Written};
+pub(crate) use store::Transform;
+use store::{News, Objects, Written};
 
 /// Which objects of a kind are watched.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -83,6 +87,7 @@ struct Subscribers<K> {
 pub(crate) struct Store<K> {
     kind: Kind,
     objects: RwLock<Objects<K>>,
+    transform: Option<Transform<K>>,
     subscribers: RwLock<Subscribers<K>>,
     subscriptions: AtomicU64,
     health: watch::Sender<Health>,
@@ -90,19 +95,22 @@ pub(crate) struct Store<K> {
 }
 
 impl<K: AnyObject> Store<K> {
-    /// `live`: the operator runs already, so that whatever the first list finds is news.
+    /// `live`: the operator runs already, so that whatever the first list finds is news. `as_text`: the objects
+    /// are seldom looked at.
     fn new(
         kind: Kind,
         field_manager: Arc<str>,
         scope: Scope,
         live: bool,
         transform: Option<Transform<K>>,
+        as_text: bool,
     ) -> Self {
         let parts = scope.parts();
         Self {
             kind,
             health: watch::Sender::new(Health::new(parts.len(), live)),
-            objects: RwLock::new(Objects::new(field_manager, &parts, transform)),
+            objects: RwLock::new(Objects::new(field_manager, &parts, transform.clone(), as_text)),
+            transform,
             subscribers: RwLock::new(Subscribers { changes: Vec::new(), served: Vec::new() }),
             subscriptions: AtomicU64::new(0),
             scope,
@@ -134,16 +142,23 @@ impl<K: AnyObject> Store<K> {
     }
 
     pub(crate) fn get(&self, key: &ObjectKey) -> Option<Arc<K>> {
-        self.read().get(key).map(|entry| entry.object.clone())
+        let kept = self.read().get(key)?.kept.clone();
+        Some(self.open(&kept))
     }
 
     /// The object and the fields of it that our field manager owns.
     pub(crate) fn get_with_fields(&self, key: &ObjectKey) -> Option<(Arc<K>, Option<Arc<FieldSet>>)> {
-        self.read().get(key).map(|entry| (entry.object.clone(), entry.fields.clone()))
+        let (kept, fields) = self.read().get(key).map(|entry| (entry.kept.clone(), entry.fields.clone()))?;
+        Some((self.open(&kept), fields))
     }
 
     pub(crate) fn list(&self, namespace: Option<&str>) -> Vec<Arc<K>> {
-        self.read().list(namespace)
+        // Whoever lists once lists again.
+        if self.read().is_kept_as_text() {
+            self.keep_typed();
+        }
+        let listed = self.read().list(namespace);
+        self.open_all(&listed)
     }
 
     pub(crate) fn keys(&self) -> Vec<ObjectKey> {
@@ -151,11 +166,31 @@ impl<K: AnyObject> Store<K> {
     }
 
     pub(crate) fn owned_by(&self, owner_uid: &str) -> Vec<Arc<K>> {
-        self.read().owned_by(owner_uid)
+        let owned = self.read().owned_by(owner_uid);
+        self.open_all(&owned)
     }
 
     pub(crate) fn indexed(&self, index: &str, value: &str) -> Option<Vec<Arc<K>>> {
-        self.read().indexed(index, value)
+        let indexed = self.read().indexed(index, value)?;
+        Some(self.open_all(&indexed))
+    }
+
+    /// From now on all objects are kept as typed values.
+    fn keep_typed(&self) {
+        self.write().keep_typed();
+    }
+
+    /// Texts are read here, outside the lock.
+    fn open(&self, kept: &Kept<K>) -> Arc<K> {
+        kept.open(self.transform.as_ref())
+    }
+
+    fn open_all(&self, kept: &[Kept<K>]) -> Vec<Arc<K>> {
+        kept.iter().map(|one| self.open(one)).collect()
+    }
+
+    fn opened(&self, news: &News<K>) -> Change<K> {
+        news.open(self.transform.as_ref())
     }
 
     pub(crate) fn add_index(&self, name: &str, values: IndexFn<K>) {
@@ -186,11 +221,12 @@ impl<K: AnyObject> Store<K> {
     pub(crate) fn written(&self, object: impl Into<Fresh<K>>, origin: Option<&Origin>) -> Arc<K> {
         let written = self.write().written(object);
         match written {
-            Written::News(change) => {
+            Written::News(news) => {
+                let change = self.opened(&news);
                 self.notify(&change, origin);
                 change.new.expect("a written object must be there")
             }
-            Written::Known(newest) => newest,
+            Written::Known(newest) => self.open(&newest),
             Written::Gone(object) => Arc::new(object),
         }
     }
@@ -198,8 +234,8 @@ impl<K: AnyObject> Store<K> {
     /// Enters that an own request removed the object.
     pub(crate) fn deleted(&self, key: &ObjectKey, uid: &str) {
         let change = self.write().deleted(key, uid);
-        if let Some(change) = change {
-            self.notify(&change, None);
+        if let Some(news) = change {
+            self.notify(&self.opened(&news), None);
         }
     }
 

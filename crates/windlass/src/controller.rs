@@ -130,7 +130,7 @@ impl<C: Reconciler> Controller<C> {
     pub fn owns_with<K: AnyObject>(mut self, watch: Watch<K>) -> Self {
         self.access.push(Access::Owns(watch.kind.clone()));
         self.sources.push(Box::new(move |setup: &mut Setup<C::Resource>| {
-            let store = setup.wiring.store::<K>(&watch);
+            let store = setup.wiring.store_for::<K>(&watch, true);
             setup.wiring.own(store.clone());
             setup.wiring.subscribe_owned(&store, watch.filter);
         }));

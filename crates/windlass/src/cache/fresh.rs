@@ -1,7 +1,8 @@
 //! An object as it arrives, with its `managedFields` set aside.
 //!
 //! Of these a cache needs one set of field names, which most objects of a kind share. As typed values they would be
-//! the largest part of an object, built only to be thrown away: they are cut out of the text before it is read.
+//! the largest part of an object, built only to be thrown away: they are cut out of the text before it is read. What
+//! is left of the text may be what a store keeps.
 
 use std::borrow::Cow;
 
@@ -19,6 +20,8 @@ use crate::{
 pub(crate) struct Fresh<K> {
     pub(crate) object: K,
     managed: Option<Box<str>>,
+    /// What the object was read from; `None` if it was made here.
+    pub(super) text: Option<String>,
 }
 
 /// What can be told of an object without reading all of it.
@@ -78,13 +81,13 @@ impl<K: AnyObject> Fresh<K> {
     /// Reads an object whose head has been read from the same text.
     pub(super) fn read_behind(head: &Head<'_>, text: &str) -> serde_json::Result<Self> {
         let Some(managed) = head.metadata.managed_fields else {
-            return Ok(Self { object: snug::from_str(text)?, managed: None });
+            return Ok(Self { object: snug::from_str(text)?, managed: None, text: Some(text.to_owned()) });
         };
         let managed = managed.get();
         // The head borrows from the text: where it lies there is the distance between the two.
         let at = managed.as_ptr() as usize - text.as_ptr() as usize;
         let rest = [&text[..at], "null", &text[at + managed.len()..]].concat();
-        Ok(Self { object: snug::from_str(&rest)?, managed: Some(managed.into()) })
+        Ok(Self { object: snug::from_str(&rest)?, managed: Some(managed.into()), text: Some(rest) })
     }
 
     /// What `manager` applied to the main resource; `None` if nothing.
@@ -101,7 +104,7 @@ impl<K: AnyObject> From<K> for Fresh<K> {
     fn from(mut object: K) -> Self {
         let managed = object.meta_mut().managed_fields.take();
         let managed = managed.and_then(|entries| serde_json::to_string(&entries).ok());
-        Self { object, managed: managed.map(Into::into) }
+        Self { object, managed: managed.map(Into::into), text: None }
     }
 }
 

@@ -16,7 +16,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{Health, Scope, Store, store::Transform, watching};
+use super::{Health, Scope, Store, kept::Kept, store::Transform, watching};
 use crate::object::{AnyObject, Kind};
 
 /// A watch that is not running yet, or whose health is asked for, whatever its kind.
@@ -59,9 +59,7 @@ impl<K: AnyObject> Watched for Arc<Store<K>> {
     fn bytes(&self) -> usize {
         // Measured outside the lock: writers do not wait for a scrape.
         let (sample, count) = self.read().sample();
-        let size =
-            |object: &Arc<K>| size_of::<K>() + serde_json::to_vec(&**object).map_or(0, |json| json.len());
-        let measured: usize = sample.iter().map(size).sum();
+        let measured: usize = sample.iter().map(Kept::bytes).sum();
         measured.checked_mul(count).map_or(0, |total| total / sample.len().max(1))
     }
 
@@ -130,19 +128,30 @@ impl Caches {
     }
 
     /// The store of a kind and scope; the same one for everybody who asks. [`Caches::release`] gives it back.
-    pub(crate) fn store<K: AnyObject>(&self, kind: &Kind, scope: &Scope, optional: bool) -> Arc<Store<K>> {
+    /// `children`: whoever asks looks at the children of one object at a time, and at nothing else.
+    pub(crate) fn store<K: AnyObject>(
+        &self,
+        kind: &Kind,
+        scope: &Scope,
+        optional: bool,
+        children: bool,
+    ) -> Arc<Store<K>> {
         let mut inner = self.lock();
         let key = (TypeId::of::<K>(), kind.clone(), scope.clone());
         if let Some(slot) = inner.slots.get_mut(&key)
-            && let Ok(store) = slot.store.clone().downcast()
+            && let Ok(store) = slot.store.clone().downcast::<Store<K>>()
         {
+            if !children {
+                store.keep_typed();
+            }
             slot.users += 1;
             slot.seen.optional &= optional;
             return store;
         }
         let (live, transform) = (inner.launch.is_some(), inner.transforms.of::<K>());
         let manager = inner.field_manager.clone();
-        let store = Arc::new(Store::<K>::new(kind.clone(), manager, scope.clone(), live, transform));
+        let store =
+            Arc::new(Store::<K>::new(kind.clone(), manager, scope.clone(), live, transform, children));
         let (watch, stop): (Arc<dyn Watched>, _) = (Arc::new(store.clone()), CancellationToken::new());
         if let Some(launch) = &inner.launch {
             // Without a receiver the operator has ended, and nothing needs to be watched.

@@ -8,8 +8,9 @@ use kube::core::Status;
 use tokio::sync::watch;
 
 use super::{
-    Change, Health, Scope, Store,
+    Health, Scope, Store,
     listing::{self, Event, Item},
+    store::News,
 };
 use crate::object::{AnyObject, Kind, ObjectKey};
 
@@ -136,9 +137,10 @@ impl<K: AnyObject> Sink for Store<K> {
 }
 
 impl<K: AnyObject> Store<K> {
-    fn tell(&self, changes: &[Change<K>]) {
-        for change in changes {
-            self.notify(change, None);
+    /// One after the other: what was a text is typed only for as long as it is told of.
+    fn tell(&self, news: &[News<K>]) {
+        for one in news {
+            self.notify(&self.opened(one), None);
         }
     }
 }

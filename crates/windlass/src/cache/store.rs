@@ -1,7 +1,7 @@
 //! The objects of one kind and scope: the rules by which watch events and own writes meet.
 //!
-//! Enters: objects from the watch (one list, then events) and objects that our own writes returned. Leaves: a
-//! [`Change`] for whatever became news. Nothing here waits or sends.
+//! Enters: objects from the watch (one list, then events) and objects that our own writes returned. Leaves:
+//! [`News`], which become a [`Change`] each when they are told. Nothing here waits or sends.
 //!
 //! # Guarantees
 //!
@@ -19,7 +19,11 @@ use std::{
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use super::Fresh;
+use super::{
+    Fresh,
+    kept::Kept,
+    links::{IndexFn, Links},
+};
 use crate::{
     apply::FieldSet,
     object::{AnyObject, ObjectKey, uid, version, version_of},
@@ -39,39 +43,55 @@ pub struct Change<K> {
     pub initial: bool,
 }
 
+/// A change that nobody has been told of yet: a long list of them takes no more memory than the store.
 #[derive(Debug)]
-pub(crate) struct Entry<K> {
-    pub(crate) object: Arc<K>,
+pub(super) struct News<K> {
+    pub(super) key: ObjectKey,
+    old: Option<Kept<K>>,
+    pub(super) new: Option<Kept<K>>,
+    initial: bool,
+}
+
+impl<K: AnyObject> News<K> {
+    pub(super) fn open(&self, transform: Option<&Transform<K>>) -> Change<K> {
+        let open = |kept: &Option<Kept<K>>| kept.as_ref().map(|kept| kept.open(transform));
+        Change { key: self.key.clone(), old: open(&self.old), new: open(&self.new), initial: self.initial }
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Entry<K> {
+    pub(super) kept: Kept<K>,
     /// The fields that our field manager owns; `None` if it owns none.
-    pub(crate) fields: Option<Arc<FieldSet>>,
+    pub(super) fields: Option<Arc<FieldSet>>,
     version: u64,
+    /// The uid of the owner that controls it.
+    owner: Option<Arc<str>>,
     /// Put here by an own write that the watch has not delivered yet.
     unconfirmed: bool,
 }
 
 /// What became of an object that an own write returned.
 #[derive(Debug)]
-pub(crate) enum Written<K> {
+pub(super) enum Written<K> {
     /// It is the newest copy now.
-    News(Change<K>),
+    News(News<K>),
     /// A copy at least as new was known.
-    Known(Arc<K>),
+    Known(Kept<K>),
     /// The watch has shown since that the object is gone.
     Gone(K),
 }
 
-/// Derives index values from an object.
-pub(crate) type IndexFn<K> = Arc<dyn Fn(&K) -> Vec<String> + Send + Sync>;
-
 /// Changes an object before it is cached.
 pub(crate) type Transform<K> = Arc<dyn Fn(&mut K) + Send + Sync>;
 
-pub(crate) struct Objects<K> {
+pub(super) struct Objects<K> {
     field_manager: Arc<str>,
     transform: Option<Transform<K>>,
+    /// Whether objects are kept as text where there is one.
+    as_text: bool,
     entries: BTreeMap<ObjectKey, Entry<K>>,
-    by_owner: BTreeMap<String, BTreeSet<ObjectKey>>,
-    indexes: BTreeMap<String, Index<K>>,
+    links: Links<K>,
     /// Field sets are few and alike: one allocation serves all children of one shape.
     field_sets: BTreeSet<Arc<FieldSet>>,
     /// Objects that exist and cannot be read, by uid, so that each is reported once.
@@ -102,15 +122,14 @@ impl<K> Default for Listing<K> {
     }
 }
 
-/// An object in the form in which it is kept.
+/// An object in the form in which it is kept, and what must be known of it to enter it.
 struct Prepared<K> {
-    object: K,
+    key: ObjectKey,
+    uid: String,
+    version: u64,
+    owner: Option<Arc<str>>,
+    kept: Kept<K>,
     fields: Option<Arc<FieldSet>>,
-}
-
-struct Index<K> {
-    values: IndexFn<K>,
-    keys: BTreeMap<String, BTreeSet<ObjectKey>>,
 }
 
 impl<K> fmt::Debug for Objects<K> {
@@ -120,10 +139,11 @@ impl<K> fmt::Debug for Objects<K> {
 }
 
 impl<K: AnyObject> Objects<K> {
-    pub(crate) fn new(
+    pub(super) fn new(
         field_manager: Arc<str>,
         parts: &[Option<String>],
         transform: Option<Transform<K>>,
+        as_text: bool,
     ) -> Self {
         let part = |namespace: &Option<String>| Part {
             namespace: namespace.clone(),
@@ -134,9 +154,9 @@ impl<K: AnyObject> Objects<K> {
         Self {
             field_manager,
             transform,
+            as_text,
             entries: BTreeMap::new(),
-            by_owner: BTreeMap::new(),
-            indexes: BTreeMap::new(),
+            links: Links::default(),
             field_sets: BTreeSet::new(),
             unreadable: BTreeMap::new(),
             tombstones: BTreeMap::new(),
@@ -144,63 +164,74 @@ impl<K: AnyObject> Objects<K> {
         }
     }
 
-    pub(crate) fn add_index(&mut self, name: &str, values: IndexFn<K>) {
-        let mut keys: BTreeMap<String, BTreeSet<ObjectKey>> = BTreeMap::new();
-        for (key, entry) in &self.entries {
-            for value in values(&entry.object) {
-                keys.entry(value).or_default().insert(key.clone());
-            }
-        }
-        self.indexes.insert(name.to_owned(), Index { values, keys });
+    /// Indexes look at all objects, and so does whoever reads by them.
+    pub(super) fn add_index(&mut self, name: &str, values: IndexFn<K>) {
+        self.keep_typed();
+        let transform = self.transform.as_ref();
+        let objects = self.entries.iter().map(|(key, entry)| (key, entry.kept.open(transform)));
+        self.links.add_index(name, values, objects);
     }
 
-    pub(crate) fn get(&self, key: &ObjectKey) -> Option<&Entry<K>> {
+    pub(super) fn is_kept_as_text(&self) -> bool {
+        self.as_text
+    }
+
+    /// From now on all objects are kept as typed values.
+    pub(super) fn keep_typed(&mut self) {
+        if std::mem::take(&mut self.as_text) {
+            for entry in self.entries.values_mut() {
+                entry.kept = Kept::Typed(entry.kept.open(self.transform.as_ref()));
+            }
+        }
+    }
+
+    pub(super) fn get(&self, key: &ObjectKey) -> Option<&Entry<K>> {
         self.entries.get(key)
     }
 
-    pub(crate) fn list(&self, namespace: Option<&str>) -> Vec<Arc<K>> {
+    pub(super) fn list(&self, namespace: Option<&str>) -> Vec<Kept<K>> {
         self.entries
             .iter()
             .filter(|(key, _)| namespace.is_none() || key.namespace() == namespace)
-            .map(|(_, entry)| entry.object.clone())
+            .map(|(_, entry)| entry.kept.clone())
             .collect()
     }
 
-    pub(crate) fn keys(&self) -> Vec<ObjectKey> {
+    pub(super) fn keys(&self) -> Vec<ObjectKey> {
         self.entries.keys().cloned().collect()
     }
 
-    pub(crate) fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.entries.len()
     }
 
-    pub(crate) fn unreadable(&self) -> usize {
+    pub(super) fn unreadable(&self) -> usize {
         self.unreadable.len()
     }
 
     /// Some objects, evenly spread, and how many there are.
-    pub(crate) fn sample(&self) -> (Vec<Arc<K>>, usize) {
+    pub(super) fn sample(&self) -> (Vec<Kept<K>>, usize) {
         const SAMPLE: usize = 64;
         let every = self.entries.len().div_ceil(SAMPLE).max(1);
-        (self.entries.values().step_by(every).map(|entry| entry.object.clone()).collect(), self.entries.len())
+        (self.entries.values().step_by(every).map(|entry| entry.kept.clone()).collect(), self.entries.len())
     }
 
     /// The objects whose controller owner has this uid.
-    pub(crate) fn owned_by(&self, owner_uid: &str) -> Vec<Arc<K>> {
-        self.objects(self.by_owner.get(owner_uid))
+    pub(super) fn owned_by(&self, owner_uid: &str) -> Vec<Kept<K>> {
+        self.kept(self.links.owned_by(owner_uid))
     }
 
     /// The objects with this index value; `None` if there is no such index.
-    pub(crate) fn indexed(&self, index: &str, value: &str) -> Option<Vec<Arc<K>>> {
-        Some(self.objects(self.indexes.get(index)?.keys.get(value)))
+    pub(super) fn indexed(&self, index: &str, value: &str) -> Option<Vec<Kept<K>>> {
+        Some(self.kept(self.links.indexed(index, value)?))
     }
 
-    fn objects(&self, keys: Option<&BTreeSet<ObjectKey>>) -> Vec<Arc<K>> {
-        keys.into_iter()
-            .flatten()
-            .filter_map(|key| self.entries.get(key))
-            .map(|entry| entry.object.clone())
-            .collect()
+    fn kept<'a>(&self, keys: impl Iterator<Item = &'a ObjectKey>) -> Vec<Kept<K>> {
+        keys.filter_map(|key| self.entries.get(key)).map(|entry| entry.kept.clone()).collect()
+    }
+
+    fn open(&self, entry: &Entry<K>) -> Arc<K> {
+        entry.kept.open(self.transform.as_ref())
     }
 
     /// The part of the store that an object belongs to; the first one, should none watch its namespace.
@@ -216,24 +247,24 @@ impl<K: AnyObject> Objects<K> {
     }
 
     /// The watch has come this far.
-    pub(crate) fn watched(&mut self, part: usize, version: u64) {
+    pub(super) fn watched(&mut self, part: usize, version: u64) {
         let watched = &mut self.parts[part].watched;
         *watched = version.max(*watched);
     }
 
     /// The watch delivered an addition or a modification.
-    pub(crate) fn watch_applied(&mut self, object: impl Into<Fresh<K>>) -> Option<Change<K>> {
+    pub(super) fn watch_applied(&mut self, object: impl Into<Fresh<K>>) -> Option<News<K>> {
         let fresh = object.into();
         let key = ObjectKey::of(&fresh.object);
         self.delivered(&key, version(&fresh.object));
         self.unreadable.remove(&key);
-        let prepared = self.prepare(fresh);
-        self.put(prepared, false)
+        let (prepared, object) = self.prepare(fresh);
+        self.put(prepared, Kept::Typed(object), false)
     }
 
     /// The watch delivered an addition or a modification of which nothing but this has been read yet. Returns
     /// whether that is all there is to know: the object is here in this version or a later one.
-    pub(crate) fn watch_known(&mut self, key: &ObjectKey, version: u64) -> bool {
+    pub(super) fn watch_known(&mut self, key: &ObjectKey, version: u64) -> bool {
         let Some(entry) = self.entries.get_mut(key).filter(|entry| version != 0 && entry.version >= version)
         else {
             return false;
@@ -247,7 +278,7 @@ impl<K: AnyObject> Objects<K> {
     }
 
     /// The watch delivered a deletion.
-    pub(crate) fn watch_deleted(&mut self, object: &ObjectMeta) -> Option<Change<K>> {
+    pub(super) fn watch_deleted(&mut self, object: &ObjectMeta) -> Option<News<K>> {
         let key = ObjectKey::of_meta(object);
         let deleted_at = version_of(object);
         let deleted = object.uid.as_deref().unwrap_or_default();
@@ -256,14 +287,14 @@ impl<K: AnyObject> Objects<K> {
         self.unreadable.remove(&key);
         let entry = self.entries.get(&key)?;
         // A newer object of the same name, which an own write put here.
-        if entry.version > deleted_at && uid(&*entry.object) != deleted {
+        if entry.version > deleted_at && uid(&*self.open(entry)) != deleted {
             return None;
         }
         self.remove(&key)
     }
 
     /// The watch delivered an object that cannot be read. Returns whether that is news.
-    pub(crate) fn watch_unreadable(&mut self, object: &ObjectMeta) -> bool {
+    pub(super) fn watch_unreadable(&mut self, object: &ObjectMeta) -> bool {
         let key = ObjectKey::of_meta(object);
         self.delivered(&key, version_of(object));
         self.mark_unreadable(key, object)
@@ -275,20 +306,20 @@ impl<K: AnyObject> Objects<K> {
     }
 
     /// A list begins: what it does not hold will be gone when it ends.
-    pub(crate) fn list_started(&mut self, part: usize) {
+    pub(super) fn list_started(&mut self, part: usize) {
         let part = &mut self.parts[part];
         part.lists += 1;
         part.listing = Some(Listing::default());
     }
 
     /// The list holds an object. What is not kept of it is dropped now, not when the list ends.
-    pub(crate) fn listed(&mut self, part: usize, object: impl Into<Fresh<K>>) {
-        let prepared = self.prepare(object.into());
+    pub(super) fn listed(&mut self, part: usize, object: impl Into<Fresh<K>>) {
+        let (prepared, _) = self.prepare(object.into());
         self.parts[part].listing.get_or_insert_default().objects.push(prepared);
     }
 
     /// The list holds an object that cannot be read. Returns whether that is news.
-    pub(crate) fn listed_unreadable(&mut self, part: usize, object: &ObjectMeta) -> bool {
+    pub(super) fn listed_unreadable(&mut self, part: usize, object: &ObjectMeta) -> bool {
         let key = ObjectKey::of_meta(object);
         self.parts[part].listing.get_or_insert_default().unreadable.insert(key.clone());
         self.mark_unreadable(key, object)
@@ -296,17 +327,21 @@ impl<K: AnyObject> Objects<K> {
 
     /// The list of version `at` is complete. Returns what changed, and the own writes newer than the list: it
     /// alone cannot tell whether those are gone or younger.
-    pub(crate) fn list_finished(
+    pub(super) fn list_finished(
         &mut self,
         part: usize,
         initial: bool,
         at: u64,
-    ) -> (Vec<Change<K>>, Vec<(ObjectKey, u64)>) {
+    ) -> (Vec<News<K>>, Vec<(ObjectKey, u64)>) {
         let Listing { objects: listed, unreadable } = self.parts[part].listing.take().unwrap_or_default();
-        let newest = listed.iter().map(|one| version(&one.object)).max().unwrap_or(0).max(at);
-        let keys: BTreeSet<ObjectKey> = listed.iter().map(|one| ObjectKey::of(&one.object)).collect();
+        let newest = listed.iter().map(|one| one.version).max().unwrap_or(0).max(at);
+        let keys: BTreeSet<ObjectKey> = listed.iter().map(|one| one.key.clone()).collect();
         self.watched(part, newest);
-        let mut changes: Vec<_> = listed.into_iter().filter_map(|one| self.put(one, initial)).collect();
+        let put = |one: Prepared<K>| {
+            let kept = one.kept.clone();
+            self.put(one, kept, initial)
+        };
+        let mut changes: Vec<_> = listed.into_iter().filter_map(put).collect();
         let mut doubtful = Vec::new();
         let mut gone = Vec::new();
         for (key, entry) in &self.entries {
@@ -335,7 +370,7 @@ impl<K: AnyObject> Objects<K> {
     }
 
     /// The kind is not served any more, and none of its objects exists.
-    pub(crate) fn vanished(&mut self, part: usize) -> Vec<Change<K>> {
+    pub(super) fn vanished(&mut self, part: usize) -> Vec<News<K>> {
         let gone: Vec<ObjectKey> =
             self.entries.keys().filter(|key| self.part(key) == part).cloned().collect();
         self.forget_unreadable(part, |_| false);
@@ -344,16 +379,16 @@ impl<K: AnyObject> Objects<K> {
     }
 
     /// An own write returned `object`.
-    pub(crate) fn written(&mut self, object: impl Into<Fresh<K>>) -> Written<K> {
+    pub(super) fn written(&mut self, object: impl Into<Fresh<K>>) -> Written<K> {
         let fresh = object.into();
         let (key, at) = (ObjectKey::of(&fresh.object), version(&fresh.object));
         if let Some(entry) = self.entries.get(&key).filter(|entry| entry.version >= at) {
-            return Written::Known(entry.object.clone());
+            return Written::Known(entry.kept.clone());
         }
         // The watch has passed this version: what it delivered is at least as new, even if that was a deletion.
         if at > self.parts[self.part(&key)].watched && !self.tombstones.contains_key(uid(&fresh.object)) {
-            let prepared = self.prepare(fresh);
-            let change = self.replace(prepared, false);
+            let (prepared, object) = self.prepare(fresh);
+            let change = self.replace(prepared, Kept::Typed(object), false);
             if let Some(entry) = self.entries.get_mut(&key) {
                 entry.unconfirmed = true;
             }
@@ -363,8 +398,8 @@ impl<K: AnyObject> Objects<K> {
     }
 
     /// An own request removed the object with this uid.
-    pub(crate) fn deleted(&mut self, key: &ObjectKey, deleted_uid: &str) -> Option<Change<K>> {
-        if uid(&*self.entries.get(key)?.object) != deleted_uid {
+    pub(super) fn deleted(&mut self, key: &ObjectKey, deleted_uid: &str) -> Option<News<K>> {
+        if uid(&*self.open(self.entries.get(key)?)) != deleted_uid {
             return None;
         }
         let part = self.part(key);
@@ -373,30 +408,42 @@ impl<K: AnyObject> Objects<K> {
     }
 
     /// A doubtful own write proved to be gone.
-    pub(crate) fn absent(&mut self, key: &ObjectKey, seen: u64) -> Option<Change<K>> {
+    pub(super) fn absent(&mut self, key: &ObjectKey, seen: u64) -> Option<News<K>> {
         if self.entries.get(key)?.version != seen {
             return None;
         }
         self.remove(key)
     }
 
-    /// Brings an object into the form in which it is kept.
-    fn prepare(&mut self, fresh: Fresh<K>) -> Prepared<K> {
+    /// Brings an object into the form in which it is kept. Returns the typed value beside it.
+    fn prepare(&mut self, fresh: Fresh<K>) -> (Prepared<K>, Arc<K>) {
         let fields = self.intern(fresh.fields(&self.field_manager));
-        let mut object = fresh.object;
+        let Fresh { mut object, text, .. } = fresh;
         if let Some(transform) = &self.transform {
             transform(&mut object);
         }
-        Prepared { object, fields }
+        let object = Arc::new(object);
+        let kept = match text {
+            Some(text) if self.as_text => Kept::Text(text.into()),
+            _ => Kept::Typed(object.clone()),
+        };
+        let prepared = Prepared {
+            key: ObjectKey::of(&*object),
+            uid: uid(&*object).to_owned(),
+            version: version(&*object),
+            owner: owner::controller_of(object.meta()).map(|owner| owner.uid.as_str().into()),
+            kept,
+            fields,
+        };
+        (prepared, object)
     }
 
-    fn put(&mut self, prepared: Prepared<K>, initial: bool) -> Option<Change<K>> {
-        let object = &prepared.object;
-        if self.tombstones.contains_key(uid(object)) {
+    fn put(&mut self, prepared: Prepared<K>, shown: Kept<K>, initial: bool) -> Option<News<K>> {
+        if self.tombstones.contains_key(&prepared.uid) {
             return None;
         }
-        let version = version(object);
-        if let Some(entry) = self.entries.get_mut(&ObjectKey::of(object))
+        let version = prepared.version;
+        if let Some(entry) = self.entries.get_mut(&prepared.key)
             && version != 0
             && version <= entry.version
         {
@@ -405,49 +452,30 @@ impl<K: AnyObject> Objects<K> {
             }
             return None;
         }
-        Some(self.replace(prepared, initial))
+        Some(self.replace(prepared, shown, initial))
     }
 
-    fn replace(&mut self, prepared: Prepared<K>, initial: bool) -> Change<K> {
-        let Prepared { object, fields } = prepared;
-        let (key, version) = (ObjectKey::of(&object), version(&object));
-        let object = Arc::new(object);
+    /// Enters an object, which is told of in the form `shown`.
+    fn replace(&mut self, prepared: Prepared<K>, shown: Kept<K>, initial: bool) -> News<K> {
+        let Prepared { key, version, owner, kept, fields, .. } = prepared;
         let old = self.unlink(&key);
-        self.link(&key, &object);
-        self.entries
-            .insert(key.clone(), Entry { object: object.clone(), fields, version, unconfirmed: false });
-        Change { key, old, new: Some(object), initial }
+        let transform = self.transform.as_ref();
+        self.links.link(&key, owner.as_ref(), || shown.open(transform));
+        self.entries.insert(key.clone(), Entry { kept, fields, version, owner, unconfirmed: false });
+        News { key, old, new: Some(shown), initial }
     }
 
-    fn remove(&mut self, key: &ObjectKey) -> Option<Change<K>> {
+    fn remove(&mut self, key: &ObjectKey) -> Option<News<K>> {
         let old = self.unlink(key)?;
-        Some(Change { key: key.clone(), old: Some(old), new: None, initial: false })
-    }
-
-    /// Enters `object` into the indexes.
-    fn link(&mut self, key: &ObjectKey, object: &K) {
-        if let Some(owner) = owner::controller_of(object.meta()) {
-            self.by_owner.entry(owner.uid.clone()).or_default().insert(key.clone());
-        }
-        for index in self.indexes.values_mut() {
-            for value in (index.values)(object) {
-                index.keys.entry(value).or_default().insert(key.clone());
-            }
-        }
+        Some(News { key: key.clone(), old: Some(old), new: None, initial: false })
     }
 
     /// Takes an entry out of the store and the indexes.
-    fn unlink(&mut self, key: &ObjectKey) -> Option<Arc<K>> {
+    fn unlink(&mut self, key: &ObjectKey) -> Option<Kept<K>> {
         let entry = self.entries.remove(key)?;
-        if let Some(owner) = owner::controller_of(entry.object.meta()) {
-            drop_from(&mut self.by_owner, &owner.uid, key);
-        }
-        for index in self.indexes.values_mut() {
-            for value in (index.values)(&entry.object) {
-                drop_from(&mut index.keys, &value, key);
-            }
-        }
-        Some(entry.object)
+        let transform = self.transform.as_ref();
+        self.links.unlink(key, entry.owner.as_deref(), || entry.kept.open(transform));
+        Some(entry.kept)
     }
 
     fn intern(&mut self, fields: Option<FieldSet>) -> Option<Arc<FieldSet>> {
@@ -462,14 +490,5 @@ impl<K: AnyObject> Objects<K> {
         let fields = Arc::new(fields);
         self.field_sets.insert(fields.clone());
         Some(fields)
-    }
-}
-
-fn drop_from(index: &mut BTreeMap<String, BTreeSet<ObjectKey>>, value: &str, key: &ObjectKey) {
-    if let Some(keys) = index.get_mut(value) {
-        keys.remove(key);
-        if keys.is_empty() {
-            index.remove(value);
-        }
     }
 }

@@ -1,21 +1,36 @@
 //! The rules of the store: watch events and own writes in every order that can happen.
 
-use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::{api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use proptest::prelude::*;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::*;
 use crate::object::version;
 
-fn map(name: &str, uid: &str, version: u64) -> ConfigMap {
-    serde_json::from_value(json!({
-        "metadata": {"namespace": "ns", "name": name, "uid": uid, "resourceVersion": version.to_string()}
-    }))
-    .unwrap()
+/// As it arrives.
+fn fresh(object: &Value) -> Fresh<ConfigMap> {
+    Fresh::read(&object.to_string()).unwrap()
 }
 
+fn value(name: &str, uid: &str, version: u64) -> Value {
+    json!({"metadata": {"namespace": "ns", "name": name, "uid": uid, "resourceVersion": version.to_string()}})
+}
+
+fn map(name: &str, uid: &str, version: u64) -> Fresh<ConfigMap> {
+    fresh(&value(name, uid, version))
+}
+
+fn meta(name: &str, uid: &str, version: u64) -> ObjectMeta {
+    map(name, uid, version).object.metadata
+}
+
+/// Kept as text, which is the harder way.
 fn objects() -> Objects<ConfigMap> {
-    let mut objects = Objects::new("us".into(), &[None], None);
+    objects_kept(true, None)
+}
+
+fn objects_kept(as_text: bool, transform: Option<Transform<ConfigMap>>) -> Objects<ConfigMap> {
+    let mut objects = Objects::new("us".into(), &[None], transform, as_text);
     objects.list_started(0);
     objects.list_finished(0, true, 0);
     objects
@@ -26,8 +41,8 @@ fn key(name: &str) -> ObjectKey {
 }
 
 fn held(objects: &Objects<ConfigMap>, name: &str) -> Option<(String, u64)> {
-    let entry = objects.get(&key(name))?;
-    Some((crate::object::uid(&*entry.object).to_owned(), version(&*entry.object)))
+    let object = objects.get(&key(name))?.kept.open(None);
+    Some((crate::object::uid(&*object).to_owned(), version(&*object)))
 }
 
 #[test]
@@ -52,7 +67,7 @@ fn a_late_event_never_replaces_a_newer_own_write() {
 fn an_own_write_that_the_watch_has_passed_is_not_put_back() {
     let mut objects = objects();
     objects.watch_applied(map("a", "x", 5));
-    objects.watch_deleted(&map("a", "x", 6).metadata);
+    objects.watch_deleted(&meta("a", "x", 6));
     assert!(
         matches!(objects.written(map("a", "x", 5)), Written::Gone(_)),
         "its answer came after its deletion"
@@ -65,7 +80,7 @@ fn a_deletion_of_an_old_uid_leaves_its_successor() {
     let mut objects = objects();
     objects.watch_applied(map("a", "x", 3));
     objects.written(map("a", "y", 9));
-    assert!(objects.watch_deleted(&map("a", "x", 6).metadata).is_none());
+    assert!(objects.watch_deleted(&meta("a", "x", 6)).is_none());
     assert_eq!(held(&objects, "a"), Some(("y".into(), 9)));
 }
 
@@ -75,7 +90,7 @@ fn an_object_that_we_deleted_does_not_come_back_with_a_late_event() {
     objects.watch_applied(map("a", "x", 3));
     assert!(objects.deleted(&key("a"), "x").is_some());
     assert!(objects.watch_applied(map("a", "x", 4)).is_none());
-    assert!(objects.watch_deleted(&map("a", "x", 5).metadata).is_none(), "known already");
+    assert!(objects.watch_deleted(&meta("a", "x", 5)).is_none(), "known already");
     assert!(objects.watch_applied(map("a", "y", 6)).is_some(), "a new object of that name");
 }
 
@@ -83,7 +98,7 @@ fn an_object_that_we_deleted_does_not_come_back_with_a_late_event() {
 fn a_creation_that_was_deleted_before_the_watch_delivered_it_vanishes() {
     let mut objects = objects();
     objects.written(map("a", "x", 5));
-    assert!(objects.watch_deleted(&map("a", "x", 6).metadata).is_some());
+    assert!(objects.watch_deleted(&meta("a", "x", 6)).is_some());
     assert_eq!(held(&objects, "a"), None);
 }
 
@@ -121,15 +136,11 @@ fn what_a_list_shows_of_a_deleted_object_is_ignored() {
 fn indexes_follow_the_objects() {
     let mut objects = objects();
     let labelled = |version: u64, team: &str| {
-        let mut object = map("a", "x", version);
-        object.metadata.labels = Some([("team".to_owned(), team.to_owned())].into());
-        object.metadata.owner_references = Some(
-            serde_json::from_value(json!([{
-                "apiVersion": "v1", "kind": "Node", "name": "n", "uid": team, "controller": true
-            }]))
-            .unwrap(),
-        );
-        object
+        let mut object = value("a", "x", version);
+        object["metadata"]["labels"] = json!({ "team": team });
+        object["metadata"]["ownerReferences"] =
+            json!([{"apiVersion": "v1", "kind": "Node", "name": "n", "uid": team, "controller": true}]);
+        fresh(&object)
     };
     objects.watch_applied(labelled(1, "red"));
     objects.add_index(
@@ -141,9 +152,36 @@ fn indexes_follow_the_objects() {
     assert!(objects.indexed("team", "red").unwrap().is_empty());
     assert_eq!(objects.indexed("team", "blue").unwrap().len(), 1);
     assert_eq!((objects.owned_by("red").len(), objects.owned_by("blue").len()), (0, 1));
-    objects.watch_deleted(&labelled(3, "blue").metadata);
+    objects.watch_deleted(&labelled(3, "blue").object.metadata);
     assert!(objects.indexed("team", "blue").unwrap().is_empty());
     assert!(objects.indexed("size", "1").is_none());
+}
+
+#[test]
+fn a_text_reads_as_the_typed_value_would_and_is_typed_once_all_are_looked_at() {
+    let transform: Transform<ConfigMap> = Arc::new(|map: &mut ConfigMap| map.data = None);
+    let with_data = || {
+        let mut object = value("a", "x", 3);
+        object["data"] = json!({"large": "data"});
+        object["metadata"]["managedFields"] = json!([{"manager": "them", "operation": "Update"}]);
+        fresh(&object)
+    };
+    let mut both = [true, false].map(|as_text| objects_kept(as_text, Some(transform.clone())));
+    for objects in &mut both {
+        let news = objects.watch_applied(with_data()).unwrap();
+        assert_eq!(*news.open(Some(&transform)).new.unwrap(), map("a", "x", 3).object, "transformed");
+    }
+    let open = |objects: &Objects<ConfigMap>| objects.get(&key("a")).unwrap().kept.open(Some(&transform));
+    let [mut as_text, typed] = both;
+    assert_eq!(open(&as_text), open(&typed));
+    assert_eq!(*open(&typed), map("a", "x", 3).object);
+    assert!(matches!(as_text.get(&key("a")).unwrap().kept, Kept::Text(_)));
+    as_text.add_index("any", Arc::new(|_| vec!["all".to_owned()]));
+    assert!(matches!(as_text.get(&key("a")).unwrap().kept, Kept::Typed(_)), "an index looks at all of them");
+    assert_eq!(open(&as_text), open(&typed));
+    as_text.watch_applied(map("b", "y", 4));
+    assert!(matches!(as_text.get(&key("b")).unwrap().kept, Kept::Typed(_)));
+    assert_eq!(as_text.indexed("any", "all").unwrap().len(), 2);
 }
 
 /// What the API server did to one name, in order: the uid and whether the object is there afterwards.
@@ -176,12 +214,13 @@ proptest! {
     /// happened. In the end the store agrees with the server, and on the way no copy is replaced by an older one.
     #[test]
     fn the_store_ends_up_with_what_the_server_has(
+        as_text in any::<bool>(),
         (history, answers) in histories().prop_flat_map(|history| {
             let answers = prop::collection::vec((any::<bool>(), 0..12_usize), history.0.len());
             (Just(history), answers)
         })
     ) {
-        let mut objects = objects();
+        let mut objects = objects_kept(as_text, None);
         let mut newest = 0;
         let mut last_uid = 0;
         for (step, (at, uid)) in history.0.iter().enumerate() {
@@ -197,7 +236,7 @@ proptest! {
                     objects.watch_applied(map("a", &uid.to_string(), *at));
                 }
                 None => {
-                    objects.watch_deleted(&map("a", &last_uid.to_string(), *at).metadata);
+                    objects.watch_deleted(&meta("a", &last_uid.to_string(), *at));
                 }
             }
             if let Some((_, version)) = held(&objects, "a") {

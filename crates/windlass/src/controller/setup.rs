@@ -99,7 +99,12 @@ impl<R: AnyObject> Wiring<R> {
 
     /// The shared store of a kind, which the controller may read from now on.
     pub(super) fn store<K: AnyObject>(&self, watch: &Watch<K>) -> Arc<Store<K>> {
-        let store = self.caches.store::<K>(&watch.kind, &self.scope(watch), watch.optional);
+        self.store_for(watch, false)
+    }
+
+    /// As `store`. `children`: of a kind whose objects are looked at as the children of one owner at a time.
+    pub(super) fn store_for<K: AnyObject>(&self, watch: &Watch<K>, children: bool) -> Arc<Store<K>> {
+        let store = self.caches.store::<K>(&watch.kind, &self.scope(watch), watch.optional, children);
         self.reader.add(store.clone());
         store
     }

@@ -135,7 +135,7 @@ impl<R: AnyObject> Watches<R> {
             } else {
                 let known = self.wiring.reader.find_of::<K>(&watch.kind).is_some();
                 let owned = self.wiring.owned.find(&watch.kind).is_some();
-                let store = self.wiring.store(&watch);
+                let store = self.wiring.store_for(&watch, role == Role::Owned);
                 let subscriptions = connect(&self.wiring, &store, watch.filter);
                 let kept = store.clone();
                 let release = Box::new(move |wiring: &Wiring<R>| {

@@ -15,6 +15,7 @@ mod compress;
 mod connect;
 mod discovery;
 mod guard;
+mod health;
 mod identity;
 mod logs;
 mod openapi;
@@ -168,7 +169,13 @@ impl ApiServer {
         let route = Route::parse(parts.uri.path());
         call.authorize(&route)?;
         match route {
-            Route::Healthy => Ok(answer::text("ok")),
+            Route::Health(endpoint, check) => {
+                let disk = registry.store().check_disk();
+                let mut response = health::answer(disk.is_ok(), &endpoint, check.as_deref(), &call.query);
+                // It tells of nothing that is stored, so it waits for no disk.
+                response.extensions_mut().insert(Observed(0));
+                Ok(response)
+            }
             Route::Version => Ok(answer::json(&version())),
             Route::Issuer => Ok(answer::json(&call.issuer())),
             Route::Keys => Ok(answer::key_set(&self.registry.key_set())),

@@ -217,10 +217,11 @@ impl Run<'_> {
         let mut pods = self.ctx.list::<Pod>(self.ctx.key().namespace())?;
         pods.retain(|pod| selector::matches_text(wanted, pod.metadata.labels.as_ref()));
         let mut best: Option<(i32, String)> = None;
-        let mut failure = None;
+        let (mut failure, mut failures) = (None, 0);
         self.status.current_metrics = None;
-        for spec in self.autoscaler.spec.metrics.clone().unwrap_or_default() {
-            match metrics::propose(&spec, &pods, current) {
+        let specs = self.autoscaler.spec.metrics.clone().unwrap_or_default();
+        for spec in &specs {
+            match metrics::propose(spec, &pods, current) {
                 Ok(proposal) => {
                     self.status.current_metrics.get_or_insert_default().push(proposal.status);
                     if best.as_ref().is_none_or(|(replicas, _)| proposal.replicas > *replicas) {
@@ -230,16 +231,20 @@ impl Run<'_> {
                 Err(failed) => {
                     let short = failed.message.rsplit_once("replica count: ").map_or("", |(_, why)| why);
                     self.ctx.event(Event::warning(failed.reason, short).action("Measure"));
-                    failure.get_or_insert(failed);
+                    failures += 1;
+                    let told = format!("{}: {short}", metrics::not_had(spec));
+                    failure.get_or_insert((failed, told));
                 }
             }
         }
         match (&best, failure) {
             // With a metric missing the others may ask for more Pods, but not for fewer.
             (Some((replicas, _)), Some(_)) if *replicas < current => best = Some((current, String::new())),
-            (None, Some(failed)) => {
+            (None, Some((failed, told))) => {
                 self.put(ACTIVE, "False", failed.reason, &failed.message);
-                let note = format!("invalid metrics: {}", failed.message);
+                let all = specs.len();
+                let note =
+                    format!("invalid metrics ({failures} invalid out of {all}), first error is: {told}");
                 self.ctx.event(Event::warning("FailedComputeMetricsReplicas", note).action("Measure"));
                 return Ok(None);
             }

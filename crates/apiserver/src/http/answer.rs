@@ -87,6 +87,11 @@ pub(super) fn text(text: &str) -> Response<Body> {
     response(StatusCode::OK, TEXT, Body::whole(text.to_owned()))
 }
 
+/// The answer of a health check that failed.
+pub(super) fn health_failure(text: &str) -> Response<Body> {
+    response(StatusCode::INTERNAL_SERVER_ERROR, TEXT, Body::whole(text.to_owned()))
+}
+
 /// The answer to a path outside of the API.
 pub(super) fn not_a_path() -> Response<Body> {
     response(StatusCode::NOT_FOUND, TEXT, Body::whole("404 page not found\n"))

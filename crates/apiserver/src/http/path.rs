@@ -5,8 +5,8 @@ use percent_encoding::percent_decode_str;
 /// What a path leads to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Route {
-    /// `/healthz`, `/livez`, `/readyz`.
-    Healthy,
+    /// `/healthz`, `/livez`, `/readyz`, and their checks.
+    Health(String, Option<String>),
     /// `/version`.
     Version,
     /// `/.well-known/openid-configuration`.
@@ -66,7 +66,9 @@ impl Route {
         };
         let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
         match segments.as_slice() {
-            ["healthz" | "livez" | "readyz", ..] => Self::Healthy,
+            [endpoint @ ("healthz" | "livez" | "readyz"), check @ ..] if check.len() <= 1 => {
+                Self::Health((*endpoint).to_owned(), check.first().map(|check| (*check).to_owned()))
+            }
             ["version"] => Self::Version,
             [".well-known", "openid-configuration"] => Self::Issuer,
             ["openid", "v1", "jwks"] => Self::Keys,

@@ -1,9 +1,8 @@
 //! CEL: expressions over objects, with the functions that Kubernetes adds.
 //!
 //! An [`Expression`] is compiled once and evaluated often. What the `cel` crate lacks and the
-//! real server has (macros with two variables, `sortBy`) is rewritten into what it has. There is
-//! no type check: an expression that the real server refuses when it is written fails here when
-//! it is evaluated.
+//! real server has (macros with two variables, `sortBy`) is rewritten into what it has. The rules of
+//! schemas are checked against the types that these declare (`check.rs`).
 
 use std::sync::LazyLock;
 
@@ -12,10 +11,15 @@ use kube_cel::{
     cel::{Context, ExecutionError, Value, parser::Parser},
 };
 
+mod check;
 mod convert;
+mod functions;
 mod macros;
 mod rules;
+mod syntax;
+mod types;
 
+pub(crate) use check::{Wanted, compile as compile_rule};
 pub(crate) use convert::{plain, to_json, typed};
 pub(crate) use rules::violations;
 

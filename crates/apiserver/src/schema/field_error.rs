@@ -97,6 +97,11 @@ impl FieldError {
         Self::new(field, FieldReason::Invalid, Some(value), detail)
     }
 
+    /// A malformed value that has been written out as the real server writes it.
+    pub(crate) fn invalid_shown(field: &str, shown: &str, detail: &str) -> Self {
+        Self::new(field, FieldReason::Invalid, None, &format!("{shown}: {detail}"))
+    }
+
     /// A malformed value, which is named only when it is short.
     pub(crate) fn invalid_or_omitted(field: &str, value: Option<&Value>, detail: &str) -> Self {
         Self::new(field, FieldReason::Invalid, value, detail)

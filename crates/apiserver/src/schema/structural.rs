@@ -10,6 +10,7 @@ use super::{FieldError, TypeRef, pattern};
 
 mod keywords;
 mod nested;
+mod rules;
 
 /// Schemas nest no deeper than this; deeper ones are refused by the loader as well.
 const MAX_DEPTH: usize = 250;
@@ -38,7 +39,7 @@ pub fn structural_errors(
     }
     defaults(schema, path, resolve, &mut errors);
     if errors.is_empty() {
-        keywords::rule_errors(schema, path, None, &mut errors);
+        errors = rules::errors(schema, path);
     }
     errors
 }

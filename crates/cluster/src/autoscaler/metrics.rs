@@ -70,6 +70,15 @@ pub(super) fn propose(spec: &MetricSpec, all: &[Arc<Pod>], current: i32) -> Resu
     }
 }
 
+/// What was tried in vain, in the words of the event.
+pub(super) fn not_had(spec: &MetricSpec) -> String {
+    match (&spec.resource, &spec.container_resource, &spec.pods) {
+        (Some(source), _, _) => format!("failed to get {} resource metric value", source.name),
+        (_, Some(source), _) => format!("failed to get {} container metric value", source.name),
+        _ => format!("failed to get {} metric value", spec.type_.to_lowercase()),
+    }
+}
+
 struct Resource<'a> {
     name: &'a str,
     container: Option<&'a str>,

@@ -3,7 +3,6 @@
 use serde_json::{Map, Value, json};
 
 use super::{FieldError, META_FIELDS, additional, flag, properties, text};
-use crate::schema::cel::Expression;
 
 const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
 const REASONS: [&str; 4] =
@@ -298,62 +297,4 @@ fn is_field_path(schema: &Value, path: &str) -> bool {
         rest = after;
     }
     !path.is_empty()
-}
-
-/// Rules that do not compile, or look back where there is nothing to look back to. `uncorrelated`
-/// is the path of the list or map around whose parts have no old values.
-pub(super) fn rule_errors(
-    schema: &Value,
-    path: &str,
-    uncorrelated: Option<&str>,
-    errors: &mut Vec<FieldError>,
-) {
-    let rules = schema.get("x-kubernetes-validations").and_then(Value::as_array);
-    for (index, rule) in rules.into_iter().flatten().enumerate() {
-        let at = format!("{path}.x-kubernetes-validations[{index}]");
-        match Expression::compile(text(rule, "rule")) {
-            Err(error) => {
-                errors.push(FieldError::invalid(&format!("{at}.rule"), &go_rule(rule), &error.to_string()));
-            }
-            Ok(expression) => {
-                if let (true, Some(around)) = (expression.uses_old_self(), uncorrelated) {
-                    let why = format!(
-                        "oldSelf cannot be used on the uncorrelatable portion of the schema within {around}"
-                    );
-                    let given = Value::String(text(rule, "rule").to_owned());
-                    errors.push(FieldError::invalid(&format!("{at}.rule"), &given, &why));
-                }
-            }
-        }
-        let message = text(rule, "messageExpression");
-        if let (false, Err(error)) = (message.is_empty(), Expression::compile(message)) {
-            let at = format!("{at}.messageExpression");
-            errors.push(FieldError::invalid(&at, &go_rule(rule), &error.to_string()));
-        }
-    }
-    let atomic_map = text(schema, "x-kubernetes-map-type") == "atomic";
-    let in_fields = if atomic_map { uncorrelated.or(Some(path)) } else { uncorrelated };
-    for (name, property) in properties(schema).into_iter().flatten() {
-        rule_errors(property, &format!("{path}.properties[{name}]"), in_fields, errors);
-    }
-    if let Some(additional) = additional(schema) {
-        rule_errors(additional, &format!("{path}.additionalProperties"), uncorrelated, errors);
-    }
-    if let Some(items) = schema.get("items") {
-        let keyed = text(schema, "x-kubernetes-list-type") == "map";
-        let in_items = if keyed { uncorrelated } else { uncorrelated.or(Some(path)) };
-        rule_errors(items, &format!("{path}.items"), in_items, errors);
-    }
-}
-
-/// A rule as the real server prints the Go struct that holds it.
-fn go_rule(rule: &Value) -> Value {
-    json!({
-        "Rule": text(rule, "rule"),
-        "Message": text(rule, "message"),
-        "MessageExpression": text(rule, "messageExpression"),
-        "Reason": rule.get("reason").cloned().unwrap_or(Value::Null),
-        "FieldPath": text(rule, "fieldPath"),
-        "OptionalOldSelf": rule.get("optionalOldSelf").cloned().unwrap_or(Value::Null),
-    })
 }

@@ -43,3 +43,24 @@ fn endless_nesting_is_refused() {
     }
     assert_eq!(structural_errors(&schema, "s", &|_| None).len(), 1);
 }
+
+/// What Kubernetes 1.37.1 says to rules that do not fit the schema, and to some that do.
+#[test]
+fn the_types_of_rules_are_checked_in_the_words_of_the_real_server() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/cel-types.json");
+    let fixture: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    for case in fixture["cases"].as_array().unwrap() {
+        let mut schema = fixture["schema"].clone();
+        let place = if case["root"] == true { &mut schema } else { &mut schema["properties"]["spec"] };
+        place["x-kubernetes-validations"] = match case.get("messageExpression") {
+            Some(message) => json!([{"rule": "true", "messageExpression": message}]),
+            None => json!([{"rule": case["rule"], "message": "m"}]),
+        };
+        let errors = structural_errors(&schema, "spec.validation.openAPIV3Schema", &|_| None);
+        let words: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        match case["error"].as_str() {
+            None => assert!(words.is_empty(), "{case}: {words:?}"),
+            Some(error) => assert_eq!(words, [error], "{case}"),
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! What functions give, as far as the check of an expression knows them.
+//!
+//! A function that is missing here is known by name alone, if the engine has it: nothing is said
+//! about its arguments.
+
+use super::types::Type;
+
+/// What stands before the dot in a function's name, and is no variable.
+const SPACES: &[&str] =
+    &["cidr", "format", "ip", "jsonpatch", "lists", "optional", "regex", "sets", "strings"];
+
+/// Names of types, which are values too.
+const TYPES: &[&str] =
+    &["bool", "bytes", "double", "dyn", "int", "list", "map", "null_type", "string", "type", "uint"];
+
+/// Functions that have no signature below.
+const NAMES: &str = "\
+    add allowed asApproximateFloat asInteger check cidr compareTo containsCIDR containsIP distinct error \
+    errored family fieldSelector first flatten format getEscapedPath getHost getHostname getPort \
+    getQuery getScheme group ip isCIDR isCIDRv4 isCIDRv6 isGlobalUnicast isGreaterThan isIP isIPv4 \
+    isIPv6 isInteger isLessThan isLinkLocalMulticast isLinkLocalUnicast isLoopback isUnspecified join \
+    labelSelector last major masked minor name namespace patch path prefixLength reason resource \
+    serviceAccount sign slice sort sub subresource unwrapOpt validate";
+
+fn listed(names: &str, name: &str) -> bool {
+    names.split(' ').any(|one| one == name)
+}
+
+pub(super) fn is_space(name: &str) -> bool {
+    SPACES.contains(&name)
+}
+
+pub(super) fn is_type(name: &str) -> bool {
+    TYPES.contains(&name)
+}
+
+/// What a call gives.
+pub(super) enum Given<'a> {
+    Type(Type<'a>),
+    /// There are functions of that name, but none for these arguments.
+    NoOverload,
+    Unknown,
+}
+
+impl<'a> From<Option<Type<'a>>> for Given<'a> {
+    fn from(given: Option<Type<'a>>) -> Self {
+        given.map_or(Self::NoOverload, Self::Type)
+    }
+}
+
+/// What `function(arguments)` or `target.function(arguments)` gives.
+pub(super) fn call<'a>(function: &str, target: Option<&Type<'a>>, arguments: &[Type<'a>]) -> Given<'a> {
+    let given = match target {
+        Some(target) => method(function, target, arguments),
+        None => global(function, arguments),
+    };
+    match given {
+        Given::Unknown if listed(NAMES, function) => Given::Type(Type::Dyn),
+        given => given,
+    }
+}
+
+fn global<'a>(function: &str, arguments: &[Type<'a>]) -> Given<'a> {
+    use Type::{Bool, Bytes, Double, Duration, Dyn, Int, Opaque, Text, Timestamp, Uint};
+    let one = arguments.first().filter(|_| arguments.len() == 1);
+    let from = |wanted: &[Type<'a>], gives: Type<'a>| {
+        one.filter(|one| wanted.iter().any(|wanted| one.fits(wanted))).map(|_| gives)
+    };
+    Given::from(match function {
+        "size" => one.filter(|one| has_size(one)).map(|_| Int),
+        "int" => from(&[Int, Uint, Double, Text, Timestamp], Int),
+        "uint" => from(&[Int, Uint, Double, Text], Uint),
+        "double" => from(&[Int, Uint, Double, Text], Double),
+        "string" => one.map(|_| Text),
+        "bytes" => from(&[Text, Bytes], Bytes),
+        "bool" => from(&[Text, Bool], Bool),
+        "timestamp" => from(&[Text, Timestamp, Int], Timestamp),
+        "duration" => from(&[Text, Duration], Duration),
+        "dyn" | "type" => one.map(|_| Dyn),
+        "url" => from(&[Text], Opaque("net.URL")),
+        "isURL" | "isQuantity" | "isSemver" => Some(Bool),
+        "quantity" => from(&[Text], Opaque("kubernetes.Quantity")),
+        "semver" => Some(Opaque("kubernetes.Semver")),
+        "matches" => (arguments.len() == 2 && arguments.iter().all(|one| one.fits(&Text))).then_some(Bool),
+        _ => return Given::Unknown,
+    })
+}
+
+fn has_size(of: &Type<'_>) -> bool {
+    matches!(of, Type::Dyn | Type::Text | Type::Bytes | Type::List(_) | Type::Map(..))
+}
+
+fn method<'a>(function: &str, target: &Type<'a>, arguments: &[Type<'a>]) -> Given<'a> {
+    use Type::{Bool, Dyn, Int, List, Text, Timestamp};
+    // Nothing is known of what it is called on.
+    if *target == Dyn {
+        return if is_method(function) { Given::Type(Dyn) } else { Given::Unknown };
+    }
+    if let Type::Optional(of) = target {
+        return Given::from(match function {
+            "hasValue" => Some(Bool),
+            "value" => Some((**of).clone()),
+            "orValue" => arguments.first().filter(|one| one.fits(of)).map(|_| (**of).clone()),
+            "or" => Some(target.clone()),
+            _ => return Given::Unknown,
+        });
+    }
+    let texts = |wanted: &[Type<'a>], least: usize, gives: Type<'a>| {
+        let fit = *target == Text
+            && (least..=wanted.len()).contains(&arguments.len())
+            && arguments.iter().zip(wanted).all(|(one, wanted)| one.fits(wanted));
+        fit.then_some(gives)
+    };
+    Given::from(match function {
+        "size" => (arguments.is_empty() && has_size(target)).then_some(Int),
+        "startsWith" | "endsWith" | "matches" | "contains" => texts(&[Text], 1, Bool),
+        "lowerAscii" | "upperAscii" | "trim" => texts(&[], 0, Text),
+        "charAt" => texts(&[Int], 1, Text),
+        "replace" => texts(&[Text, Text, Int], 2, Text),
+        "substring" => texts(&[Int, Int], 1, Text),
+        "split" => texts(&[Text, Int], 1, Type::list(Text)),
+        "find" => texts(&[Text], 1, Text),
+        "findAll" => texts(&[Text, Int], 1, Type::list(Text)),
+        "format" if *target == Text => (arguments.len() == 1).then_some(Text),
+        "indexOf" | "lastIndexOf" if *target == Text => texts(&[Text, Int], 1, Int),
+        "indexOf" | "lastIndexOf" => matches!(target, List(_)).then_some(Int),
+        "hasValue" | "value" | "orValue" | "or" => None,
+        "reverse" => matches!(target, List(_)).then(|| target.clone()),
+        "isSorted" => of_ordered(target, arguments, |_| Bool),
+        "min" | "max" => of_ordered(target, arguments, Clone::clone),
+        "sum" => match target {
+            List(of) if arguments.is_empty() => {
+                let summed = of.is_number() || matches!(**of, Dyn | Type::Duration);
+                summed.then(|| (**of).clone())
+            }
+            _ => None,
+        },
+        "getFullYear" | "getMonth" | "getDate" | "getDayOfMonth" | "getDayOfWeek" | "getDayOfYear" => {
+            (*target == Timestamp).then_some(Int)
+        }
+        "getHours" | "getMinutes" | "getSeconds" | "getMilliseconds" => {
+            matches!(target, Timestamp | Type::Duration).then_some(Int)
+        }
+        _ => return Given::Unknown,
+    })
+}
+
+/// A function of lists whose elements have an order.
+fn of_ordered<'a>(
+    target: &Type<'a>,
+    arguments: &[Type<'a>],
+    gives: impl FnOnce(&Type<'a>) -> Type<'a>,
+) -> Option<Type<'a>> {
+    let Type::List(of) = target else { return None };
+    let ordered = of.is_number()
+        || matches!(
+            **of,
+            Type::Dyn | Type::Text | Type::Bytes | Type::Bool | Type::Timestamp | Type::Duration
+        );
+    (ordered && arguments.is_empty()).then(|| gives(of))
+}
+
+/// Whether some type has a method of that name.
+fn is_method(function: &str) -> bool {
+    const METHODS: &str = "\
+        size startsWith endsWith matches contains lowerAscii upperAscii trim charAt replace substring split \
+        find findAll format indexOf lastIndexOf isSorted min max sum getFullYear getMonth getDate \
+        getDayOfMonth getDayOfWeek getDayOfYear getHours getMinutes getSeconds getMilliseconds hasValue \
+        value orValue or isGreaterThan isLessThan";
+    listed(METHODS, function)
+}

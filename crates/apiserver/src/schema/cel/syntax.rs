@@ -1,0 +1,287 @@
+//! Expressions as a tree that remembers where everything stands, for the words of the type check.
+//!
+//! The engine has its own parser, which has accepted the text before it comes here; that one says
+//! neither where a node stood nor which macro it came from. What this one does not understand is
+//! not checked.
+
+/// A part of an expression, and the place where an error about it points.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Node {
+    pub(super) at: usize,
+    pub(super) form: Form,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Form {
+    Bool,
+    Int,
+    Uint,
+    Double,
+    Text,
+    Bytes,
+    Null,
+    Name(String),
+    /// `operand.field`, or `operand.?field`.
+    Select {
+        operand: Box<Node>,
+        field: String,
+        optional: bool,
+    },
+    /// `operand[index]`, or `operand[?index]`.
+    Index {
+        operand: Box<Node>,
+        index: Box<Node>,
+        optional: bool,
+    },
+    /// `function(…)` or `target.function(…)`.
+    Call {
+        target: Option<Box<Node>>,
+        function: String,
+        arguments: Vec<Node>,
+    },
+    List(Vec<Node>),
+    Map(Vec<(Node, Node)>),
+    /// `!x` or `-x`.
+    Unary(&'static str, Box<Node>),
+    Binary(&'static str, Box<Node>, Box<Node>),
+    Choice(Box<[Node; 3]>),
+}
+
+/// The tree of `text`; `None` if there is something in it that is not understood.
+pub(super) fn parse(text: &str) -> Option<Node> {
+    let mut parser = Parser { tokens: tokens(text)?, next: 0 };
+    let node = parser.expression()?;
+    (parser.next == parser.tokens.len()).then_some(node)
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Token {
+    Name(String),
+    Literal(Form),
+    Sign(&'static str),
+}
+
+/// Longer ones first.
+const SIGNS: [&str; 24] = [
+    "==", "!=", "<=", ">=", "&&", "||", "<", ">", "+", "-", "*", "/", "%", "!", "?", ":", ".", ",", "(", ")",
+    "[", "]", "{", "}",
+];
+
+fn tokens(text: &str) -> Option<Vec<(usize, Token)>> {
+    let mut tokens = Vec::new();
+    let mut at = 0;
+    while let Some(first) = text[at..].chars().next() {
+        let rest = &text[at..];
+        if first.is_whitespace() {
+            at += first.len_utf8();
+        } else if rest.starts_with("//") {
+            at += rest.find('\n').unwrap_or(rest.len());
+        } else if let Some((form, length)) = quoted(rest) {
+            tokens.push((at, Token::Literal(form)));
+            at += length?;
+        } else if first.is_ascii_digit() {
+            let (form, length) = number(rest);
+            tokens.push((at, Token::Literal(form)));
+            at += length;
+        } else if first.is_ascii_alphabetic() || first == '_' {
+            let part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+            let length = rest.find(|c| !part(c)).unwrap_or(rest.len());
+            tokens.push((
+                at,
+                match &rest[..length] {
+                    "true" | "false" => Token::Literal(Form::Bool),
+                    "null" => Token::Literal(Form::Null),
+                    "in" => Token::Sign("@in"),
+                    name => Token::Name(name.to_owned()),
+                },
+            ));
+            at += length;
+        } else {
+            let sign = SIGNS.iter().find(|sign| rest.starts_with(**sign))?;
+            tokens.push((at, Token::Sign(sign)));
+            at += sign.len();
+        }
+    }
+    Some(tokens)
+}
+
+/// A text or bytes at the beginning of `rest`, and how long it is; no length if it does not end.
+fn quoted(rest: &str) -> Option<(Form, Option<usize>)> {
+    let prefix = rest.find(['"', '\'']).filter(|at| *at <= 2)?;
+    if !rest[..prefix].chars().all(|c| "rRbB".contains(c)) {
+        return None;
+    }
+    let raw = rest[..prefix].contains(['r', 'R']);
+    let form = if rest[..prefix].contains(['b', 'B']) { Form::Bytes } else { Form::Text };
+    let body = &rest[prefix..];
+    let quote = ["\"\"\"", "'''", "\"", "'"].into_iter().find(|quote| body.starts_with(quote))?;
+    let mut at = quote.len();
+    loop {
+        let Some(next) = body[at..].chars().next() else { return Some((form, None)) };
+        if body[at..].starts_with(quote) {
+            return Some((form, Some(prefix + at + quote.len())));
+        }
+        at += next.len_utf8();
+        if next == '\\' && !raw {
+            at += body[at..].chars().next().map_or(0, char::len_utf8);
+        }
+    }
+}
+
+fn number(rest: &str) -> (Form, usize) {
+    let bytes = rest.as_bytes();
+    let digits = |from: usize| bytes[from..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let mut form = Form::Int;
+    let mut end;
+    if rest.starts_with("0x") || rest.starts_with("0X") {
+        end = 2 + bytes[2..].iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
+    } else {
+        end = digits(0);
+        if bytes.get(end) == Some(&b'.') && bytes.get(end + 1).is_some_and(u8::is_ascii_digit) {
+            end += 1 + digits(end + 1);
+            form = Form::Double;
+        }
+        if matches!(bytes.get(end), Some(b'e' | b'E')) {
+            let sign = usize::from(matches!(bytes.get(end + 1), Some(b'+' | b'-')));
+            end += 1 + sign + digits(end + 1 + sign);
+            form = Form::Double;
+        }
+    }
+    if matches!(bytes.get(end), Some(b'u' | b'U')) {
+        return (Form::Uint, end + 1);
+    }
+    (form, end)
+}
+
+struct Parser {
+    tokens: Vec<(usize, Token)>,
+    next: usize,
+}
+
+/// From loosest to tightest.
+const LEVELS: [&[&str]; 5] =
+    [&["||"], &["&&"], &["==", "!=", "<", "<=", ">", ">=", "@in"], &["+", "-"], &["*", "/", "%"]];
+
+impl Parser {
+    /// Takes a sign, if it is next.
+    fn sign(&mut self, wanted: &str) -> Option<usize> {
+        match self.tokens.get(self.next) {
+            Some((at, Token::Sign(sign))) if *sign == wanted => {
+                self.next += 1;
+                Some(*at)
+            }
+            _ => None,
+        }
+    }
+
+    fn name(&mut self) -> Option<String> {
+        let (_, Token::Name(name)) = self.tokens.get(self.next)? else { return None };
+        self.next += 1;
+        Some(name.clone())
+    }
+
+    fn expression(&mut self) -> Option<Node> {
+        let condition = self.level(0)?;
+        let Some(at) = self.sign("?") else { return Some(condition) };
+        let yes = self.level(0)?;
+        self.sign(":")?;
+        let no = self.expression()?;
+        Some(Node { at, form: Form::Choice(Box::new([condition, yes, no])) })
+    }
+
+    fn level(&mut self, level: usize) -> Option<Node> {
+        let Some(signs) = LEVELS.get(level) else { return self.unary() };
+        let mut left = self.level(level + 1)?;
+        while let Some((sign, at)) = signs.iter().find_map(|sign| Some((*sign, self.sign(sign)?))) {
+            let right = self.level(level + 1)?;
+            left = Node { at, form: Form::Binary(sign, Box::new(left), Box::new(right)) };
+        }
+        Some(left)
+    }
+
+    fn unary(&mut self) -> Option<Node> {
+        for sign in ["!", "-"] {
+            if let Some(at) = self.sign(sign) {
+                let operand = self.unary()?;
+                return Some(Node { at, form: Form::Unary(sign, Box::new(operand)) });
+            }
+        }
+        self.member()
+    }
+
+    fn member(&mut self) -> Option<Node> {
+        let mut node = self.primary()?;
+        loop {
+            if let Some(at) = self.sign(".") {
+                let optional = self.sign("?").is_some();
+                let name = self.name()?;
+                let operand = Box::new(node);
+                node = match (optional, self.sign("(")) {
+                    (true, Some(_)) => return None,
+                    (false, Some(at)) => {
+                        let arguments = self.until(")")?;
+                        Node { at, form: Form::Call { target: Some(operand), function: name, arguments } }
+                    }
+                    (_, None) => Node { at, form: Form::Select { operand, field: name, optional } },
+                };
+            } else if let Some(at) = self.sign("[") {
+                let optional = self.sign("?").is_some();
+                let index = Box::new(self.expression()?);
+                self.sign("]")?;
+                node = Node { at, form: Form::Index { operand: Box::new(node), index, optional } };
+            } else {
+                return Some(node);
+            }
+        }
+    }
+
+    fn primary(&mut self) -> Option<Node> {
+        let (at, token) = self.tokens.get(self.next)?.clone();
+        self.next += 1;
+        match token {
+            Token::Literal(form) => Some(Node { at, form }),
+            Token::Name(name) => match self.sign("(") {
+                Some(at) => {
+                    let arguments = self.until(")")?;
+                    Some(Node { at, form: Form::Call { target: None, function: name, arguments } })
+                }
+                None => Some(Node { at, form: Form::Name(name) }),
+            },
+            Token::Sign("(") => {
+                let node = self.expression()?;
+                self.sign(")")?;
+                Some(node)
+            }
+            Token::Sign("[") => Some(Node { at, form: Form::List(self.until("]")?) }),
+            Token::Sign("{") => Some(Node { at, form: Form::Map(self.entries()?) }),
+            Token::Sign(_) => None,
+        }
+    }
+
+    /// Expressions with commas between them, up to a sign.
+    fn until(&mut self, end: &str) -> Option<Vec<Node>> {
+        let mut found = Vec::new();
+        while self.sign(end).is_none() {
+            found.push(self.expression()?);
+            if self.sign(",").is_none() {
+                self.sign(end)?;
+                break;
+            }
+        }
+        Some(found)
+    }
+
+    fn entries(&mut self) -> Option<Vec<(Node, Node)>> {
+        let mut found = Vec::new();
+        while self.sign("}").is_none() {
+            let key = self.expression()?;
+            self.sign(":")?;
+            found.push((key, self.expression()?));
+            if self.sign(",").is_none() {
+                self.sign("}")?;
+                break;
+            }
+        }
+        Some(found)
+    }
+}

@@ -58,7 +58,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "COUNT", default_value_t = 6)]
     jobs: usize,
     /// How long a spec may take, in seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 300)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 420)]
     spec_limit: u64,
     /// How long all of it may take, in minutes
     #[arg(long, value_name = "MINUTES", default_value_t = 120)]

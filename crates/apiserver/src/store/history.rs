@@ -32,6 +32,10 @@ pub struct Event {
     pub before: Option<Arc<Object>>,
 }
 
+/// So many changes keep their watch frames. Watchers that keep up read them within moments; who lags further
+/// behind makes its own.
+const FRAMES: usize = 256;
+
 /// A change in the history, with its watch frame once somebody has asked for it.
 #[derive(Debug)]
 pub(super) struct Entry {
@@ -93,6 +97,16 @@ impl History {
             self.forgotten = oldest.event.object.revision;
         }
         self.entries.push_back(Arc::new(Entry { event, frame: OnceLock::new() }));
+        self.drop_frame();
+    }
+
+    /// Gives back a frame that every watcher should have read: they take as much memory as the objects.
+    fn drop_frame(&mut self) {
+        let Some(at) = self.entries.len().checked_sub(FRAMES + 1) else { return };
+        let entry = &mut self.entries[at];
+        if entry.frame.get().is_some() {
+            *entry = Arc::new(Entry { event: entry.event.clone(), frame: OnceLock::new() });
+        }
     }
 
     /// Wakes the watchers.

@@ -74,6 +74,22 @@ async fn a_watch_resumes_after_any_revision_in_the_window() {
 }
 
 #[tokio::test]
+async fn frames_that_all_should_have_read_are_given_back() {
+    let store = Arc::new(Store::default());
+    let begin = Start::After(store.revision());
+    let mut watch = store.watch(&pods(), begin.clone()).unwrap();
+    store.create(&pods(), Key::new("d", "first"), pod("first", "a")).unwrap();
+    let read = watch.next().await.unwrap()[0].frame();
+    for number in 0..300 {
+        let name = number.to_string();
+        store.create(&pods(), Key::new("d", &name), pod(&name, "a")).unwrap();
+    }
+    let again = store.watch(&pods(), begin).unwrap().next().await.unwrap()[0].frame();
+    assert_eq!(again, read);
+    assert_ne!(again.as_ptr(), read.as_ptr(), "made once more for who comes late");
+}
+
+#[tokio::test]
 async fn all_watchers_share_one_frame() {
     let store = Arc::new(Store::default());
     let mut one = store.watch(&pods(), Start::Snapshot).unwrap();

@@ -67,6 +67,9 @@ impl Scope {
     }
 }
 
+/// Children of one owner and kind that are read from their texts every time; more are kept typed.
+const FAMILY: usize = 16;
+
 /// Who made an own write: that run already knows about it and need not be run again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Origin {
@@ -167,7 +170,20 @@ impl<K: AnyObject> Store<K> {
 
     pub(crate) fn owned_by(&self, owner_uid: &str) -> Vec<Arc<K>> {
         let owned = self.read().owned_by(owner_uid);
+        // Every change of one of so many has all of them looked at.
+        if owned.len() > FAMILY && self.read().is_kept_as_text() {
+            self.keep_typed();
+        }
         self.open_all(&owned)
+    }
+
+    pub(crate) fn keys_owned_by(&self, owner_uid: &str) -> Vec<ObjectKey> {
+        self.read().keys_owned_by(owner_uid)
+    }
+
+    /// Whether the object is controlled by the one with this uid; `None` if there is no such object.
+    pub(crate) fn is_controlled_by(&self, key: &ObjectKey, owner_uid: &str) -> Option<bool> {
+        Some(self.read().get(key)?.owner.as_deref() == Some(owner_uid))
     }
 
     pub(crate) fn indexed(&self, index: &str, value: &str) -> Option<Vec<Arc<K>>> {

@@ -63,8 +63,7 @@ impl<K: AnyObject> AnyChild for Child<K> {
 
     fn conflict(&self, shared: &Shared, owner: &Owner) -> Option<Error> {
         let (store, key) = (shared.reader.find_of::<K>(&self.kind)?, self.key_under(owner).ok()?);
-        let live = store.get(&key)?;
-        let ours = owner::is_controlled_by(live.meta(), &owner.reference.uid);
+        let ours = store.is_controlled_by(&key, &owner.reference.uid)?;
         (!ours).then(|| owner.name_conflict(&self.kind, &key))
     }
 
@@ -225,10 +224,14 @@ impl<K: AnyObject> OwnedKind for OwnedStore<K> {
     ) -> BoxFuture<'a, Result<usize>> {
         Box::pin(async move {
             let mut pruned = 0;
-            for object in self.store.owned_by(&owner.reference.uid) {
-                let (kind, key) = (self.store.kind(), ObjectKey::of(&*object));
-                let is_wanted = wanted.iter().any(|(of, want)| of == kind && *want == key);
-                if is_wanted || object.meta().deletion_timestamp.is_some() {
+            let kind = self.store.kind();
+            for key in self.store.keys_owned_by(&owner.reference.uid) {
+                if wanted.iter().any(|(of, want)| of == kind && *want == key) {
+                    continue;
+                }
+                let Some(object) = self.store.get(&key) else { continue };
+                let ours = owner::is_controlled_by(object.meta(), &owner.reference.uid);
+                if !ours || object.meta().deletion_timestamp.is_some() {
                     continue;
                 }
                 tracing::info!(%kind, child = %key, "deleting a child that is no longer wanted");

@@ -3,7 +3,8 @@
 //! A typed Deployment takes six times the memory of its text: every map of labels is half a kilobyte, and every field
 //! that is not set has its place. Children are many and read seldom, by the run of their owner; so a kind that is
 //! owned and nothing else is kept as text, and read when somebody looks at one. That costs some microseconds where a
-//! request costs a thousand. What is listed or indexed is kept typed: there, all objects are looked at again and again.
+//! request costs a thousand. What is listed or indexed, or has many siblings under one owner, is kept typed: there, the
+//! same objects are looked at again and again.
 
 use std::sync::Arc;
 

@@ -66,7 +66,7 @@ pub(super) struct Entry<K> {
     pub(super) fields: Option<Arc<FieldSet>>,
     version: u64,
     /// The uid of the owner that controls it.
-    owner: Option<Arc<str>>,
+    pub(super) owner: Option<Arc<str>>,
     /// Put here by an own write that the watch has not delivered yet.
     unconfirmed: bool,
 }
@@ -219,6 +219,10 @@ impl<K: AnyObject> Objects<K> {
     /// The objects whose controller owner has this uid.
     pub(super) fn owned_by(&self, owner_uid: &str) -> Vec<Kept<K>> {
         self.kept(self.links.owned_by(owner_uid))
+    }
+
+    pub(super) fn keys_owned_by(&self, owner_uid: &str) -> Vec<ObjectKey> {
+        self.links.owned_by(owner_uid).cloned().collect()
     }
 
     /// The objects with this index value; `None` if there is no such index.

@@ -184,6 +184,29 @@ fn a_text_reads_as_the_typed_value_would_and_is_typed_once_all_are_looked_at() {
     assert_eq!(as_text.indexed("any", "all").unwrap().len(), 2);
 }
 
+#[test]
+fn the_many_children_of_one_owner_are_kept_typed() {
+    let store =
+        Store::<ConfigMap>::new(Kind::of::<ConfigMap>(), "us".into(), Scope::default(), false, None, true);
+    let child = |number: usize| {
+        let mut object = value(&format!("c{number}"), &number.to_string(), 1 + number as u64);
+        object["metadata"]["ownerReferences"] =
+            json!([{"apiVersion": "v1", "kind": "Node", "name": "n", "uid": "owner", "controller": true}]);
+        fresh(&object)
+    };
+    for number in 0..FAMILY {
+        store.written(child(number), None);
+    }
+    assert_eq!(store.owned_by("owner").len(), FAMILY);
+    assert!(store.read().is_kept_as_text());
+    assert_eq!(store.is_controlled_by(&key("c0"), "owner"), Some(true));
+    assert_eq!(store.is_controlled_by(&key("c0"), "other"), Some(false));
+    store.written(child(FAMILY), None);
+    assert_eq!(store.owned_by("owner").len(), FAMILY + 1);
+    assert!(!store.read().is_kept_as_text());
+    assert_eq!(store.keys_owned_by("owner").len(), FAMILY + 1);
+}
+
 /// What the API server did to one name, in order: the uid and whether the object is there afterwards.
 #[derive(Clone, Debug)]
 struct History(Vec<(u64, Option<u64>)>);

@@ -77,7 +77,7 @@ async fn a_watch_resumes_after_any_revision_in_the_window() {
 async fn frames_that_all_should_have_read_are_given_back() {
     let store = Arc::new(Store::default());
     let begin = Start::After(store.revision());
-    let mut watch = store.watch(&pods(), begin.clone()).unwrap();
+    let mut watch = store.watch(&pods(), begin).unwrap();
     store.create(&pods(), Key::new("d", "first"), pod("first", "a")).unwrap();
     let read = watch.next().await.unwrap()[0].frame();
     for number in 0..300 {

@@ -1,8 +1,8 @@
 //! The log and the thread that writes it.
 //!
 //! Committed records wait in a queue, in revision order. The thread takes all that are there, writes them
-//! with one `write` and one `fdatasync`, and tells everybody how far the disk has come. While it waits for
-//! the disk the queue fills again: the busier the store, the more writers share a sync.
+//! with one `write` and one `fdatasync`, and wakes those whose records these were. While it waits for the disk
+//! the queue fills again: the busier the store, the more writers share a sync.
 
 use std::{
     fs::{File, OpenOptions},
@@ -17,7 +17,7 @@ use std::{
     time::Duration,
 };
 
-use tokio::sync::watch;
+use tokio::sync::oneshot;
 
 use super::{
     super::State,
@@ -68,11 +68,11 @@ pub(super) fn reopen(path: &Path, length: u64, checkpoint_size: u64) -> Result<T
     Ok(Tail { path: path.into(), file, length, checkpoint_size })
 }
 
-/// How far the disk is, and what is wrong with it.
-#[derive(Debug, Clone, Default)]
-struct Progress {
-    durable: u64,
-    failed: Option<Arc<str>>,
+/// Somebody who wants to know when a revision is on the disk.
+#[derive(Debug)]
+struct Waiter {
+    revision: u64,
+    told: oneshot::Sender<()>,
 }
 
 #[derive(Debug, Default)]
@@ -85,13 +85,37 @@ struct Queue {
 struct Shared {
     queue: Mutex<Queue>,
     filled: Condvar,
+    /// How far the disk is. Set before waiters are told.
     durable: AtomicU64,
-    progress: watch::Sender<Progress>,
+    /// What is wrong with it. Set before waiters are told.
+    failed: RwLock<Option<Arc<str>>>,
+    waiters: Mutex<Vec<Waiter>>,
 }
 
 impl Shared {
     fn queue(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn waiters(&self) -> MutexGuard<'_, Vec<Waiter>> {
+        self.waiters.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn failure(&self) -> Option<DiskFailed> {
+        self.failed.read().unwrap_or_else(PoisonError::into_inner).clone().map(DiskFailed)
+    }
+
+    fn set_failed(&self, failed: Option<Arc<str>>) {
+        *self.failed.write().unwrap_or_else(PoisonError::into_inner) = failed;
+    }
+
+    /// Wakes those who wait for a revision up to this one, and nobody else: there may be many.
+    fn tell(&self, revision: u64) {
+        let told: Vec<Waiter> = self.waiters().extract_if(.., |waiter| waiter.revision <= revision).collect();
+        for waiter in told {
+            // Who does not wait any more does not mind.
+            let _ = waiter.told.send(());
+        }
     }
 }
 
@@ -116,7 +140,8 @@ impl Log {
             queue: Mutex::default(),
             filled: Condvar::new(),
             durable: AtomicU64::new(durable),
-            progress: watch::Sender::new(Progress { durable, failed: None }),
+            failed: RwLock::default(),
+            waiters: Mutex::default(),
         });
         let writer = Writer {
             shared: Arc::clone(&shared),
@@ -146,21 +171,28 @@ impl Log {
 
     /// What is wrong with the disk, if anything.
     pub(in crate::store) fn failure(&self) -> Option<DiskFailed> {
-        self.shared.progress.borrow().failed.clone().map(DiskFailed)
+        self.shared.failure()
     }
 
     /// Waits until everything up to `revision` is on the disk.
     pub(in crate::store) async fn wait(&self, revision: u64) -> Result<(), DiskFailed> {
-        if self.durable() >= revision {
-            return Ok(());
+        while self.durable() < revision {
+            let told = {
+                let mut waiters = self.shared.waiters();
+                // Asked again under the lock: the thread takes it after it has noted how far it is.
+                if self.durable() >= revision {
+                    return Ok(());
+                }
+                if let Some(failure) = self.failure() {
+                    return Err(failure);
+                }
+                let (told, hears) = oneshot::channel();
+                waiters.push(Waiter { revision, told });
+                hears
+            };
+            told.await.map_err(|_| DiskFailed("the store is closed".into()))?;
         }
-        let mut progress = self.shared.progress.subscribe();
-        let reached = |progress: &Progress| progress.durable >= revision || progress.failed.is_some();
-        match progress.wait_for(reached).await {
-            Ok(progress) if progress.durable >= revision => Ok(()),
-            Ok(progress) => Err(DiskFailed(progress.failed.clone().unwrap_or_default())),
-            Err(_) => Err(DiskFailed("the store is closed".into())),
-        }
+        Ok(())
     }
 }
 
@@ -253,7 +285,10 @@ impl Writer {
         self.buffer.clear();
         self.buffer.shrink_to(BUFFER);
         self.shared.durable.store(last, Ordering::Release);
-        self.shared.progress.send_replace(Progress { durable: last, failed: None });
+        if self.shared.failure().is_some() {
+            self.shared.set_failed(None);
+        }
+        self.shared.tell(last);
         let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
         state.announce(self.batch.iter().map(|record| &record.table), last);
         drop(state);
@@ -264,14 +299,11 @@ impl Writer {
     fn report(&self, error: &io::Error, then: &str) {
         let file = self.tail.path.display();
         let text = format!("failed to write {file}: {error}. {then}; until then nothing can be changed");
-        self.shared.progress.send_if_modified(|progress| {
-            let new = progress.failed.as_deref() != Some(&text);
-            if new {
-                tracing::error!("{text}");
-                progress.failed = Some(text.into());
-            }
-            new
-        });
+        if self.shared.failure().is_none_or(|known| *known.0 != *text) {
+            tracing::error!("{text}");
+            self.shared.set_failed(Some(text.into()));
+        }
+        self.shared.tell(u64::MAX);
     }
 
     fn wait_for_close(&self) {

@@ -154,6 +154,8 @@ pub(crate) struct Elector {
     observed: Observed,
     /// The lease as we last wrote it, while it is ours.
     held: Option<Lease>,
+    /// Set while a write is under way: who is stopped then may be the holder without knowing.
+    writing: bool,
 }
 
 impl Elector {
@@ -165,7 +167,7 @@ impl Elector {
     ) -> Self {
         let leases = Api::namespaced(client, &config.namespace);
         metrics.leading(&config.lease, false);
-        Self { config, leases, clock, metrics, observed: Observed::default(), held: None }
+        Self { config, leases, clock, metrics, observed: Observed::default(), held: None, writing: false }
     }
 
     /// The name of the lease.
@@ -231,17 +233,40 @@ impl Elector {
 
     /// Gives the lease back, so that another can take it at once.
     pub(crate) async fn release(mut self) {
-        let Some(mut lease) = self.held.take() else { return };
-        let spec = lease.spec.get_or_insert_default();
-        spec.holder_identity = Some(String::new());
-        spec.lease_duration_seconds = Some(1);
-        let params = PostParams::default();
-        let replaced = self.leases.replace(&self.config.lease, &params, &lease);
-        match tokio::time::timeout(self.config.retry_period, replaced).await {
-            Ok(Ok(_)) => tracing::info!(lease = self.config.lease, "lease released"),
-            Ok(Err(error)) => tracing::warn!(error = chain(&error), "failed to release the lease"),
+        if self.held.is_none() && !self.writing {
+            return;
+        }
+        match tokio::time::timeout(self.config.renew_deadline, self.give_back()).await {
+            Ok(()) => tracing::info!(lease = self.config.lease, "lease released"),
             Err(_) => tracing::warn!("failed to release the lease in time"),
         }
+    }
+
+    async fn give_back(&mut self) {
+        let mut known = self.held.take();
+        while let Err(error) = self.free(known.take()).await {
+            // A renewal that was cut off may have been written all the same: then the lease is read, and still ours.
+            if !is_conflict(&error) {
+                tracing::warn!(error = chain(&error), "failed to release the lease, retrying");
+                tokio::time::sleep(self.config.retry_period).await;
+            }
+        }
+    }
+
+    /// Takes ourselves out of the lease as it is known, or as the server has it.
+    async fn free(&self, known: Option<Lease>) -> Result<(), kube::Error> {
+        let lease = match known {
+            Some(lease) => Some(lease),
+            None => self.leases.get_opt(&self.config.lease).await?,
+        };
+        let Some(mut lease) = lease else { return Ok(()) };
+        let spec = lease.spec.get_or_insert_default();
+        if spec.holder_identity.as_deref() != Some(&self.config.identity) {
+            return Ok(());
+        }
+        spec.holder_identity = Some(String::new());
+        spec.lease_duration_seconds = Some(1);
+        self.leases.replace(&self.config.lease, &PostParams::default(), &lease).await.map(drop)
     }
 
     fn lost(&mut self, reason: String) -> LeaderError {
@@ -268,8 +293,10 @@ impl Elector {
     async fn write(&mut self, mut lease: Lease) -> Result<(), kube::Error> {
         lease.spec = Some(self.renewed(lease.spec.take().unwrap_or_default()));
         let params = PostParams::default();
-        let lease = self.leases.replace(&self.config.lease, &params, &lease).await?;
-        self.hold(lease);
+        self.writing = true;
+        let written = self.leases.replace(&self.config.lease, &params, &lease).await;
+        self.writing = false;
+        self.hold(written?);
         Ok(())
     }
 
@@ -287,7 +314,9 @@ impl Elector {
         }
         let written = match live {
             None => {
+                self.writing = true;
                 let created = self.leases.create(&PostParams::default(), &self.fresh()).await;
+                self.writing = false;
                 created.map(|lease| self.hold(lease))
             }
             Some(lease) => self.write(lease).await,
@@ -295,7 +324,7 @@ impl Elector {
         match written {
             Ok(()) => Ok(true),
             // Another replica was faster.
-            Err(kube::Error::Api(status)) if status.code == 409 => Ok(false),
+            Err(error) if is_conflict(&error) => Ok(false),
             Err(error) => Err(error),
         }
     }
@@ -317,6 +346,10 @@ impl Elector {
             ..old
         }
     }
+}
+
+fn is_conflict(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if status.code == 409)
 }
 
 /// Waits until the lease has no holder. Renewals by its holder are nothing to wake up for.

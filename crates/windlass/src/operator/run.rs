@@ -274,7 +274,10 @@ async fn lead(
     let (client, clock) = (settings.client.clone(), settings.clock.clone());
     let mut elector = Elector::new(config, client, clock, settings.metrics.clone());
     tokio::select! {
-        () = stop.cancelled() => return Ok(()),
+        () = stop.cancelled() => {
+            elector.release().await;
+            return Ok(());
+        }
         acquired = elector.acquire(settings.impatient) => acquired?,
     }
     settings.metrics.leading(elector.lease(), true);

@@ -226,6 +226,9 @@ pub async fn a_standby_follows_a_release_a_death_and_a_theft(cluster: Cluster) {
     eventually("the standby is warm: its caches and its queue are filled", || async { has_work(&standby) })
         .await;
 
+    // The lease is another version than the leader knows, as if a renewal of its own had been cut off.
+    let touched = json!({"metadata": {"annotations": {"touched": "yes"}}});
+    leases.patch("gadgets", &PatchParams::default(), &Patch::Merge(&touched)).await.unwrap();
     first.stop().await;
     eventually("the second leads", || async { two.runs() > 0 }).await;
 

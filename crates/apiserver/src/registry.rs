@@ -73,8 +73,10 @@ pub struct Registry {
     environment: Environment,
     addresses: Mutex<service::Addresses>,
     authorizer: Authorizer,
-    /// Held while definitions settle, so that two of them never build a catalogue from half of each other.
+    /// Held while a catalogue is made, so that an older one never replaces a newer one.
     definitions: Mutex<crd::Known>,
+    /// Held while definitions settle, so that two of them never decide about names at once.
+    settling: Mutex<()>,
     /// Whether a definition has changed since they were last looked at.
     unsettled: AtomicBool,
     hooks: Hooks,
@@ -101,6 +103,7 @@ impl Registry {
             addresses: Mutex::default(),
             authorizer: Authorizer::default(),
             definitions: Mutex::default(),
+            settling: Mutex::default(),
             unsettled: AtomicBool::new(false),
             hooks: Hooks::default(),
             policies: Policies::validating(),
@@ -112,7 +115,6 @@ impl Registry {
             resolver,
             descriptions: None,
         };
-        registry.rebuild_catalog();
         registry.bootstrap()?;
         Ok(registry)
     }
@@ -185,7 +187,7 @@ impl Registry {
 
     /// What is served right now.
     pub fn catalog(&self) -> Arc<Catalog> {
-        Arc::clone(&self.catalog.borrow())
+        self.current_catalog()
     }
 
     /// What is served from now on.

@@ -40,14 +40,14 @@ pub struct Version {
 pub struct Catalog {
     /// The groups in the order in which discovery lists them.
     pub groups: Vec<Group>,
-    /// Grows with every change, so that clients and caches can tell.
-    pub generation: u64,
+    /// The revision of the definitions that it was made from.
+    pub definitions: u64,
 }
 
 impl Catalog {
     /// The built-in resources alone.
     pub fn built_in() -> Self {
-        let mut catalog = Self { groups: Vec::new(), generation: 0 };
+        let mut catalog = Self { groups: Vec::new(), definitions: 0 };
         for resource in built_in_resources() {
             catalog.add(resource);
         }
@@ -55,8 +55,8 @@ impl Catalog {
     }
 
     /// The built-in resources and these custom ones. Groups and versions arrive in discovery order.
-    pub fn with_custom(custom: Vec<Resource>, generation: u64) -> Self {
-        let mut catalog = Self { generation, ..BUILT_IN.clone() };
+    pub fn with_custom(custom: Vec<Resource>, definitions: u64) -> Self {
+        let mut catalog = Self { definitions, ..BUILT_IN.clone() };
         for resource in custom {
             catalog.add(Arc::new(resource));
         }

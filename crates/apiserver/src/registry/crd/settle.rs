@@ -2,14 +2,14 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, PoisonError, TryLockError, atomic::Ordering},
+    sync::{Arc, LazyLock, PoisonError, TryLockError, atomic::Ordering},
 };
 
 use serde_json::{Value, json};
 
 use super::{
     super::{
-        Catalog, Registry, catalog, decode,
+        Catalog, Registry, Resource, catalog, decode,
         metadata::{self, is_deleting, meta},
         resource::text,
     },
@@ -17,12 +17,16 @@ use super::{
 };
 use crate::{
     merge::{self, FieldSet, UpdateOptions},
-    store::{Draft, Object},
+    store::{Draft, Object, TableName},
 };
 
 /// What the registry remembers of each definition: its uid, its generation, and the revision at which
 /// that generation was first seen.
 pub(in super::super) type Known = BTreeMap<String, (String, i64, u64)>;
+
+/// Where the definitions are.
+static DEFINITIONS: LazyLock<TableName> =
+    LazyLock::new(|| catalog::table_of("apiextensions.k8s.io", "customresourcedefinitions"));
 
 impl Registry {
     /// Looks at all definitions and does what they ask for, until nothing is left to do.
@@ -32,32 +36,47 @@ impl Registry {
     pub(in super::super) fn settle_definitions(&self) {
         self.unsettled.store(true, Ordering::SeqCst);
         while self.unsettled.load(Ordering::SeqCst) {
-            let mut known = match self.definitions.try_lock() {
-                Ok(known) => known,
+            let _settling = match self.settling.try_lock() {
+                Ok(settling) => settling,
                 Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
                 Err(TryLockError::WouldBlock) => return,
             };
             while self.unsettled.swap(false, Ordering::SeqCst) {
                 self.settle_names();
-                self.rebuild(&mut known);
+                self.current_catalog();
                 self.drain_deleted();
             }
         }
     }
 
-    /// Builds the catalogue from what the store holds.
-    pub(in super::super) fn rebuild_catalog(&self) {
+    /// What the definitions in the store ask to be served.
+    ///
+    /// Watchers hear of a change as soon as it is committed, and may act on it before its writer has come to settle
+    /// it. Who asks for the catalogue first therefore makes it: an object that is sent after the change was seen is
+    /// never read by the rules from before it.
+    pub(in super::super) fn current_catalog(&self) -> Arc<Catalog> {
+        let made = Arc::clone(&self.catalog.borrow());
+        if made.definitions == self.store().table_revision(&DEFINITIONS) {
+            return made;
+        }
         let mut known = self.definitions.lock().unwrap_or_else(PoisonError::into_inner);
-        self.rebuild(&mut known);
+        let made = Arc::clone(&self.catalog.borrow());
+        // Read before the definitions are: what comes in between is found again by the next who asks.
+        let revision = self.store().table_revision(&DEFINITIONS);
+        if made.definitions == revision {
+            return made;
+        }
+        let catalog = Arc::new(Catalog::with_custom(self.custom_resources(&mut known), revision));
+        self.catalog.send_replace(Arc::clone(&catalog));
+        catalog
     }
 
     fn all_definitions(&self) -> Vec<(Arc<Object>, Value)> {
-        let table = catalog::table_of("apiextensions.k8s.io", "customresourcedefinitions");
-        let objects = self.store().snapshot(&table, None).objects;
+        let objects = self.store().snapshot(&DEFINITIONS, None).objects;
         objects.into_iter().map(|object| (Arc::clone(&object), decode::stored(&object))).collect()
     }
 
-    fn rebuild(&self, known: &mut Known) {
+    fn custom_resources(&self, known: &mut Known) -> Vec<Resource> {
         let definitions = self.all_definitions();
         let mut custom = Vec::new();
         for (object, definition) in &definitions {
@@ -72,9 +91,7 @@ impl Registry {
                 custom.extend(super::resources(definition, seen.2));
             }
         }
-        let generation = self.catalog().generation + 1;
-        let catalog = Arc::new(Catalog::with_custom(custom, generation));
-        self.catalog.send_replace(catalog);
+        custom
     }
 
     /// Accepts the names of new definitions, oldest first, and establishes them.
@@ -217,5 +234,54 @@ pub(in super::super) fn begin_deletion(definition: &mut Value, now: &str) {
             Some(list) => list.push(terminating),
             None => definition["status"]["conditions"] = json!([terminating]),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+
+    use super::*;
+    use crate::{
+        environment::{Environment, TokioClock},
+        store::{Fields, Key, Store},
+    };
+
+    /// A definition as it is in the store once it was settled.
+    fn established(conversion: Value) -> Draft {
+        let definition = json!({
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": "boats.example.com", "uid": "1", "generation": 1},
+            "spec": {
+                "group": "example.com", "scope": "Namespaced", "conversion": conversion,
+                "names": {"plural": "boats", "singular": "boat", "kind": "Boat", "listKind": "BoatList"},
+                "versions": [{"name": "v1", "served": true, "storage": true,
+                    "schema": {"openAPIV3Schema": {"type": "object"}}}],
+            },
+            "status": {"conditions": [{"type": "Established", "status": "True"}]},
+        });
+        Draft::encode(&definition, Fields::default())
+    }
+
+    #[test]
+    fn a_change_that_watchers_can_see_is_served_before_its_writer_settles_it() {
+        let store = Arc::new(Store::default());
+        let registry = Registry::new(
+            Arc::clone(&store),
+            Environment::new(TokioClock::starting_at(Timestamp::UNIX_EPOCH), 1),
+        )
+        .unwrap();
+        let boats = || registry.resource("example.com", "v1", "boats");
+        assert!(boats().is_err());
+        let key = Key::new("", "boats.example.com");
+        let written =
+            store.create(&DEFINITIONS, key.clone(), established(json!({"strategy": "None"}))).unwrap();
+        assert!(boats().unwrap().custom().unwrap().webhook.is_none());
+        let webhook = json!({"strategy": "Webhook", "webhook": {"clientConfig": {"url": "https://127.0.0.1"},
+            "conversionReviewVersions": ["v1"]}});
+        let written = store.update(&DEFINITIONS, &key, written.revision, established(webhook)).unwrap();
+        assert!(boats().unwrap().custom().unwrap().webhook.is_some());
+        store.delete(&DEFINITIONS, &key, written.revision, established(Value::Null)).unwrap();
+        assert!(boats().is_err());
     }
 }

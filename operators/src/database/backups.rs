@@ -59,8 +59,10 @@ impl Reconciler for DatabaseBackups {
         if backup.metadata.deletion_timestamp.is_some() {
             return removal::finalize(&backup, ctx).await;
         }
-        // Only adds it: an object that is going takes the other path.
-        ctx.finalize(FINALIZER, || async { Ok::<(), windlass::Error>(()) }).await.map_err(Error::Finalize)?;
+        if !ctx.guard(FINALIZER).await.map_err(Error::Finalize)? {
+            // It was deleted since this run began; the next one takes the other path.
+            return Ok(Action::await_change());
+        }
         let status = backup.status.clone().unwrap_or_default();
         if matches!(status.phase, Phase::Succeeded | Phase::Failed) {
             return Ok(Action::await_change());

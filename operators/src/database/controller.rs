@@ -174,8 +174,10 @@ impl Reconciler for Databases {
             return Err(Error::Build(problem));
         }
         warn(&db, ctx);
-        // Only adds it: an object that is going takes the other path.
-        ctx.finalize(FINALIZER, || async { Ok::<(), windlass::Error>(()) }).await.map_err(Error::Finalize)?;
+        if !ctx.guard(FINALIZER).await.map_err(Error::Finalize)? {
+            // It was deleted since this run began; the next one takes the other path.
+            return Ok(Action::await_change());
+        }
         if let Err(error) = ensure_lasting(&db, ctx).await {
             seen.problem = error.request().and_then(Problem::of);
             tell(&db, ctx, &seen).await?;

@@ -74,8 +74,10 @@ async fn converge(manager: &PodManager, ctx: &Context<PodManager>) -> Result<Act
         observe(manager, ctx, &hash, Some(&problem)).await?;
         return Err(Error::Build(problem));
     }
-    // Only adds it: an object that is going takes the other path.
-    ctx.finalize(FINALIZER, || async { Ok::<(), windlass::Error>(()) }).await.map_err(Error::Finalize)?;
+    if !ctx.guard(FINALIZER).await.map_err(Error::Finalize)? {
+        // It was deleted since this run began; the next one takes the other path.
+        return Ok(Action::await_change());
+    }
     let owned = ctx.owned::<Pod>().map_err(Error::ReadChildren)?;
     let plan = fleet::plan(&owned, manager.spec.replicas as usize, &hash, ctx.now());
     let wait = plan.wait;

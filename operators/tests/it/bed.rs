@@ -229,3 +229,22 @@ where
     };
     tokio::time::timeout(PATIENCE, search).await.unwrap_or_else(|_| panic!("never happened: {what}"))
 }
+
+/// Waits until nothing is found any more; says what was, if that never comes.
+pub(crate) async fn until_empty<F>(what: &str, mut find: impl FnMut() -> F)
+where
+    F: Future<Output = Vec<String>>,
+{
+    let mut left = Vec::new();
+    let search = async {
+        loop {
+            left = find().await;
+            if left.is_empty() {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    let ended = tokio::time::timeout(PATIENCE, search).await;
+    assert!(ended.is_ok(), "never happened: {what}; there are {left:#?}");
+}

@@ -39,7 +39,7 @@ use windlass_cluster::{Cluster, Identity};
 use windlass_operators::install;
 
 use crate::{
-    bed::{ACCOUNT, Bed, Running, create_namespace, eventually},
+    bed::{ACCOUNT, Bed, Running, create_namespace, eventually, until_empty},
     suite::Subject,
 };
 
@@ -214,8 +214,7 @@ impl Story for Subject {
             .await;
         } else {
             gone(bed, self.name, "it").await;
-            eventually("nothing is left", || async { self.standing(bed).await.is_empty().then_some(()) })
-                .await;
+            until_empty("nothing is left", || self.standing(bed)).await;
         }
     }
 

@@ -300,7 +300,9 @@ pub(super) fn validate(new: &Value, old: Option<&Value>) -> Vec<Cause> {
         // With one version the real server speaks of the place where schemas once were.
         let path =
             if single { "spec.validation".to_owned() } else { format!("spec.versions[{index}].schema") };
-        causes.extend(validate_schema(version, &format!("{path}.openAPIV3Schema")));
+        let before = old.and_then(|old| named_version(&old["spec"], text(version, "/name")));
+        let unchanged = before.is_some_and(|before| before["schema"] == version["schema"]);
+        causes.extend(validate_schema(version, &format!("{path}.openAPIV3Schema"), unchanged));
     }
     for field in ["group", "scope"] {
         let before = old.map_or("", |old| text(old, &format!("/spec/{field}")));
@@ -312,10 +314,14 @@ pub(super) fn validate(new: &Value, old: Option<&Value>) -> Vec<Cause> {
     causes
 }
 
-fn validate_schema(version: &Value, path: &str) -> Vec<Cause> {
+fn named_version<'a>(spec: &'a Value, name: &str) -> Option<&'a Value> {
+    spec["versions"].as_array()?.iter().find(|version| text(version, "/name") == name)
+}
+
+fn validate_schema(version: &Value, path: &str, unchanged: bool) -> Vec<Cause> {
     let Some(schema) = version.pointer("/schema/openAPIV3Schema") else {
         return vec![Cause::required(path, "schemas are required")];
     };
     let resolve = |name: &str| catalog::definitions().get(name);
-    structural_errors(schema, path, &resolve).into_iter().map(Cause::from).collect()
+    structural_errors(schema, path, unchanged, &resolve).into_iter().map(Cause::from).collect()
 }

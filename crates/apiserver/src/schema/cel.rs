@@ -13,6 +13,7 @@ use kube_cel::{
 
 mod check;
 mod convert;
+mod cost;
 mod functions;
 mod macros;
 mod rules;
@@ -21,6 +22,7 @@ mod types;
 
 pub(crate) use check::{Wanted, compile as compile_rule};
 pub(crate) use convert::{plain, to_json, typed};
+pub(crate) use cost::{most_in_a_request, whole};
 pub(crate) use rules::violations;
 
 /// The work one evaluation may do, counted in loop passes; the real server's limit per call.

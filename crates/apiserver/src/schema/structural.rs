@@ -17,11 +17,12 @@ const MAX_DEPTH: usize = 250;
 
 const META_FIELDS: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
-/// What is wrong with `schema`, which stands at `path` of the CRD. `resolve` knows the built-in
-/// definitions.
+/// What is wrong with `schema`, which stands at `path` of the CRD and may be `unchanged` by a write of it. `resolve`
+/// knows the built-in definitions.
 pub fn structural_errors(
     schema: &Value,
     path: &str,
+    unchanged: bool,
     resolve: &dyn Fn(&str) -> Option<Value>,
 ) -> Vec<FieldError> {
     if depth(schema, 0) > MAX_DEPTH {
@@ -39,7 +40,7 @@ pub fn structural_errors(
     }
     defaults(schema, path, resolve, &mut errors);
     if errors.is_empty() {
-        errors = rules::errors(schema, path);
+        errors = rules::errors(schema, path, unchanged);
     }
     errors
 }

@@ -53,12 +53,8 @@ impl<R: AnyObject> Context<R> {
         let meta = object.meta();
         let guarded = meta.finalizers.iter().flatten().any(|name| name == finalizer);
         match (meta.deletion_timestamp.is_some(), guarded) {
-            (false, true) => Ok(Finalization::Active),
-            (false, false) => {
-                self.modify_as(self.watches.kind(), &*object, |object| {
-                    object.meta_mut().finalizers.get_or_insert_default().push(finalizer.to_owned());
-                })
-                .await?;
+            (false, _) => {
+                self.add(&object, finalizer).await?;
                 Ok(Finalization::Active)
             }
             (true, false) => Ok(Finalization::Finished),
@@ -68,6 +64,31 @@ impl<R: AnyObject> Context<R> {
                 Ok(Finalization::Finished)
             }
         }
+    }
+
+    /// Puts a finalizer on the reconciled object, for a cleanup that takes several runs: [`Context::release`] takes it
+    /// off again. A cleanup that one run can do is better given to [`Context::finalize`].
+    ///
+    /// Returns whether the object lives. If it does not, nothing was changed: it may have been deleted after this run
+    /// began, and the run that its deletion asks for will see it so. End this one.
+    pub async fn guard(&self, finalizer: &str) -> Result<bool> {
+        let object = self.newest("guard")?;
+        if object.meta().deletion_timestamp.is_some() {
+            return Ok(false);
+        }
+        self.add(&object, finalizer).await?;
+        Ok(true)
+    }
+
+    async fn add(&self, object: &R, finalizer: &str) -> Result<()> {
+        if object.meta().finalizers.iter().flatten().any(|name| name == finalizer) {
+            return Ok(());
+        }
+        self.modify_as(self.watches.kind(), object, |object| {
+            object.meta_mut().finalizers.get_or_insert_default().push(finalizer.to_owned());
+        })
+        .await?;
+        Ok(())
     }
 
     /// Removes a finalizer from the reconciled object.

@@ -47,11 +47,13 @@ scenarios! {
         a_foreign_object_of_the_same_name_is_left_alone,
         a_panic_a_hang_and_a_deletion_are_survived,
         a_pool_never_creates_a_member_too_many,
-        a_finalizer_holds_the_object_until_the_cleanup_is_done,
         a_paused_object_is_left_alone,
         a_standby_follows_a_release_a_death_and_a_theft,
         a_second_reconcile_writes_nothing,
         a_child_that_fails_does_not_hold_up_the_others;
+    finalizers:
+        a_finalizer_holds_the_object_until_the_cleanup_is_done,
+        a_run_that_began_before_the_deletion_lets_nothing_go;
     kinds:
         an_optional_kind_may_come_and_go,
         the_reconciled_kind_may_vanish_and_return,

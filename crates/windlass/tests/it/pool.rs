@@ -1,18 +1,15 @@
 //! An imperative operator to test with: a Pool creates and deletes ConfigMaps with generated names until it has
 //! as many as it wants, as a ReplicaSet does with Pods, and gives up its finalizer only after a cleanup.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
-    },
-    time::Duration,
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use windlass::{
-    Action, Context, Controller, Reconciler,
+    Action, Context, Controller, ReconcileError, Reconciler,
     k8s_openapi::{api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::ObjectMeta},
     kube::CustomResource,
 };
@@ -39,16 +36,39 @@ impl Pools {
     }
 }
 
+/// Why a Pool is not as it should be.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(transparent)]
+    Request(#[from] windlass::Error),
+    #[error("not cleaned up yet")]
+    Unclean,
+}
+
+impl ReconcileError for Error {
+    fn category(&self) -> &'static str {
+        match self {
+            Self::Request(source) => source.category(),
+            Self::Unclean => "Unclean",
+        }
+    }
+
+    fn retryable(&self) -> bool {
+        match self {
+            Self::Request(source) => source.retryable(),
+            Self::Unclean => true,
+        }
+    }
+}
+
 impl Reconciler for Pools {
     type Resource = Pool;
-    type Error = windlass::Error;
+    type Error = Error;
 
-    async fn reconcile(&self, pool: Arc<Pool>, ctx: &Context<Pool>) -> windlass::Result<Action> {
+    async fn reconcile(&self, pool: Arc<Pool>, ctx: &Context<Pool>) -> Result<Action, Error> {
         self.runs.fetch_add(1, Ordering::SeqCst);
-        if pool.metadata.deletion_timestamp.is_some() && !self.clean.load(Ordering::SeqCst) {
-            return Ok(Action::requeue(Duration::from_millis(50)));
-        }
-        if ctx.finalize(FINALIZER, async || Ok::<_, windlass::Error>(())).await?.is_finished() {
+        let cleanup = async || self.clean.load(Ordering::SeqCst).then_some(()).ok_or(Error::Unclean);
+        if ctx.finalize(FINALIZER, cleanup).await?.is_finished() {
             return Ok(Action::await_change());
         }
         let members = ctx.owned::<ConfigMap>()?;

@@ -2,5 +2,6 @@
 
 pub mod core;
 pub mod dynamic;
+pub mod finalizers;
 pub mod kinds;
 pub mod scope;

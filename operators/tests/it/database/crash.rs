@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::{create, database, merge, operator, settled};
 use crate::{
-    bed::{Bed, eventually},
+    bed::{Bed, eventually, until_empty},
     crash::{Story, gone, objects, survives_a_crash_at_every_write},
 };
 
@@ -74,8 +74,7 @@ impl Story for Life {
             }
             _ => {
                 gone(bed, "database", "db").await;
-                eventually("nothing is left", || async { self.standing(bed).await.is_empty().then_some(()) })
-                    .await;
+                until_empty("nothing is left", || self.standing(bed)).await;
             }
         }
     }

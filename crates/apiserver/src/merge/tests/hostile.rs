@@ -115,7 +115,7 @@ proptest! {
 
     #[test]
     fn any_json_is_a_schema_or_an_error(schema in json_values(), object in json_values()) {
-        let _ = structural_errors(&schema, "schema", &|_| None);
+        let _ = structural_errors(&schema, "schema", false, &|_| None);
         if let Ok(ty) = TypeRef::from_openapi(&schema, &|_| None) {
             let mut value = object;
             ty.prune(&mut value);

@@ -4,12 +4,14 @@
 //! Enters the text and what its variables are, leave the real server's objections in its words.
 //! Where the real server knows more (what a function of its own returns), nothing is said.
 
+use std::collections::HashMap;
+
 use serde_json::Value as Json;
 
 mod loops;
 
 use super::{
-    CelError, Expression, functions,
+    CelError, Expression, cost, functions,
     functions::Given,
     on_large_stack,
     syntax::{self, Form, Node},
@@ -23,33 +25,47 @@ pub(crate) enum Wanted {
     Message,
 }
 
-/// Compiles a rule of a schema and checks its types. `root`: the schema is that of a whole resource.
+/// A rule that may be used.
+pub(crate) struct Checked {
+    pub(crate) expression: Expression,
+    /// The most that one evaluation can cost, if that is known.
+    pub(crate) most: Option<u64>,
+}
+
+/// Compiles a rule of a schema, checks its types, and estimates its cost. `root`: the schema is that of a whole resource.
 pub(crate) fn compile(
     text: &str,
     schema: &Json,
     root: bool,
     optional_old: bool,
     wanted: Wanted,
-) -> Result<Expression, CelError> {
+) -> Result<Checked, CelError> {
     let expression = Expression::compile(text)?;
     // A schema that says too little is an error of its own.
-    let Some(of) = Type::of(schema, root) else { return Ok(expression) };
-    let problem = on_large_stack(|| {
-        let node = syntax::parse(text)?;
+    let Some(of) = Type::of(schema, root) else { return Ok(Checked { expression, most: None }) };
+    let checked = on_large_stack(|| {
+        let Some(node) = syntax::parse(text) else { return Ok(None) };
         let old = if optional_old { Type::optional(of.clone()) } else { of.clone() };
-        let mut check =
-            Check { scope: vec![("self", of), ("oldSelf", old)], mixed: false, errors: Vec::new() };
+        let mut check = Check {
+            scope: vec![("self", of), ("oldSelf", old)],
+            mixed: false,
+            errors: Vec::new(),
+            types: HashMap::new(),
+        };
         let given = check.node(&node);
         if !check.errors.is_empty() {
-            return Some(CelError::Compile(shown(text, check.errors)));
+            return Err(CelError::Compile(shown(text, check.errors)));
         }
         let (fits, words) = match wanted {
             Wanted::Rule => (given.fits(&Type::Bool), "cel expression must evaluate to a bool"),
             Wanted::Message => (given.fits(&Type::Text), "messageExpression must evaluate to a string"),
         };
-        (!fits).then(|| CelError::Evaluate(words.to_owned()))
+        if !fits {
+            return Err(CelError::Evaluate(words.to_owned()));
+        }
+        Ok(cost::most(&node, &check.types, schema, root))
     });
-    problem.flatten().map_or(Ok(expression), Err)
+    Ok(Checked { expression, most: checked.transpose()?.flatten() })
 }
 
 /// The errors as the real server shows them, each below the line that it is about.
@@ -71,6 +87,8 @@ struct Check<'a, 't> {
     /// Whether lists may hold values of several types here: what is formatted into a text may.
     mixed: bool,
     errors: Vec<(usize, String)>,
+    /// What was found, by where it stands; no two nodes stand at one place.
+    types: HashMap<usize, Type<'a>>,
 }
 
 impl<'a, 't> Check<'a, 't> {
@@ -91,13 +109,19 @@ impl<'a, 't> Check<'a, 't> {
     }
 
     fn node(&mut self, node: &'t Node) -> Type<'a> {
+        let of = self.form(node);
+        self.types.insert(node.at, of.clone());
+        of
+    }
+
+    fn form(&mut self, node: &'t Node) -> Type<'a> {
         match &node.form {
             Form::Bool => Type::Bool,
-            Form::Int => Type::Int,
+            Form::Int(_) => Type::Int,
             Form::Uint => Type::Uint,
             Form::Double => Type::Double,
-            Form::Text => Type::Text,
-            Form::Bytes => Type::Bytes,
+            Form::Text(_) => Type::Text,
+            Form::Bytes(_) => Type::Bytes,
             Form::Null => Type::Null,
             Form::Name(name) => self.name(node.at, name),
             Form::Select { operand, field, optional } => self.select(node.at, operand, field, *optional),

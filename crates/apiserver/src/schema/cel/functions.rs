@@ -15,12 +15,8 @@ const TYPES: &[&str] =
 
 /// Functions that have no signature below.
 const NAMES: &str = "\
-    add allowed asApproximateFloat asInteger check cidr compareTo containsCIDR containsIP distinct error \
-    errored family fieldSelector first flatten format getEscapedPath getHost getHostname getPort \
-    getQuery getScheme group ip isCIDR isCIDRv4 isCIDRv6 isGlobalUnicast isGreaterThan isIP isIPv4 \
-    isIPv6 isInteger isLessThan isLinkLocalMulticast isLinkLocalUnicast isLoopback isUnspecified join \
-    labelSelector last major masked minor name namespace patch path prefixLength reason resource \
-    serviceAccount sign slice sort sub subresource unwrapOpt validate";
+    allowed check distinct error errored fieldSelector first flatten format group labelSelector last name namespace path \
+    reason resource serviceAccount slice sort subresource unwrapOpt validate";
 
 fn listed(names: &str, name: &str) -> bool {
     names.split(' ').any(|one| one == name)
@@ -78,7 +74,9 @@ fn global<'a>(function: &str, arguments: &[Type<'a>]) -> Given<'a> {
         "duration" => from(&[Text, Duration], Duration),
         "dyn" | "type" => one.map(|_| Dyn),
         "url" => from(&[Text], Opaque("net.URL")),
-        "isURL" | "isQuantity" | "isSemver" => Some(Bool),
+        "ip" => from(&[Text], Opaque("net.IP")),
+        "cidr" => from(&[Text], Opaque("net.CIDR")),
+        "isURL" | "isQuantity" | "isSemver" | "isIP" | "isCIDR" => Some(Bool),
         "quantity" => from(&[Text], Opaque("kubernetes.Quantity")),
         "semver" => Some(Opaque("kubernetes.Semver")),
         "matches" => (arguments.len() == 2 && arguments.iter().all(|one| one.fits(&Text))).then_some(Bool),
@@ -141,8 +139,64 @@ fn method<'a>(function: &str, target: &Type<'a>, arguments: &[Type<'a>]) -> Give
         "getHours" | "getMinutes" | "getSeconds" | "getMilliseconds" => {
             matches!(target, Timestamp | Type::Duration).then_some(Int)
         }
+        "join" => {
+            let texts = matches!(target, List(of) if of.fits(&Text));
+            let between = arguments.len() < 2 && arguments.iter().all(|one| one.fits(&Text));
+            (texts && between).then_some(Text)
+        }
+        _ if listed(LIBRARY, function) => library(function, target, arguments),
         _ => return Given::Unknown,
     })
+}
+
+/// The methods of what only functions can look into.
+const LIBRARY: &str = "\
+    add asApproximateFloat asInteger compareTo containsCIDR containsIP family getEscapedPath getHost getHostname getPort \
+    getQuery getScheme ip isGlobalUnicast isGreaterThan isInteger isLessThan isLinkLocalMulticast isLinkLocalUnicast \
+    isLoopback isUnspecified major masked minor patch prefixLength sign sub";
+
+fn library<'a>(function: &str, target: &Type<'a>, arguments: &[Type<'a>]) -> Option<Type<'a>> {
+    use Type::{Bool, Double, Int, Opaque, Text};
+    const QUANTITY: &str = "kubernetes.Quantity";
+    const SEMVER: &str = "kubernetes.Semver";
+    const IP: &str = "net.IP";
+    const CIDR: &str = "net.CIDR";
+    let Opaque(name) = target else { return None };
+    let takes = |wanted: &[&Type<'a>]| match arguments {
+        [one] => wanted.iter().any(|wanted| one.fits(wanted)),
+        _ => false,
+    };
+    let (gives, fits) = match (*name, function) {
+        (QUANTITY, "sign" | "asInteger") => (Int, arguments.is_empty()),
+        (QUANTITY, "isInteger") => (Bool, arguments.is_empty()),
+        (QUANTITY, "asApproximateFloat") => (Double, arguments.is_empty()),
+        (QUANTITY, "add" | "sub") => (target.clone(), takes(&[target, &Int])),
+        (QUANTITY | SEMVER, "isGreaterThan" | "isLessThan") => (Bool, takes(&[target])),
+        (QUANTITY | SEMVER, "compareTo") => (Int, takes(&[target])),
+        (SEMVER, "major" | "minor" | "patch") | (IP, "family") | (CIDR, "prefixLength") => {
+            (Int, arguments.is_empty())
+        }
+        (
+            IP,
+            "isGlobalUnicast"
+            | "isLinkLocalMulticast"
+            | "isLinkLocalUnicast"
+            | "isLoopback"
+            | "isUnspecified",
+        ) => (Bool, arguments.is_empty()),
+        (CIDR, "containsIP") => (Bool, takes(&[&Opaque(IP), &Text])),
+        (CIDR, "containsCIDR") => (Bool, takes(&[target, &Text])),
+        (CIDR, "ip") => (Opaque(IP), arguments.is_empty()),
+        (CIDR, "masked") => (target.clone(), arguments.is_empty()),
+        ("net.URL", "getEscapedPath" | "getHost" | "getHostname" | "getPort" | "getScheme") => {
+            (Text, arguments.is_empty())
+        }
+        ("net.URL", "getQuery") => {
+            (Type::Map(Box::new(Text), Box::new(Type::list(Text))), arguments.is_empty())
+        }
+        _ => return None,
+    };
+    fits.then_some(gives)
 }
 
 /// A function of lists whose elements have an order.
@@ -166,6 +220,6 @@ fn is_method(function: &str) -> bool {
         size startsWith endsWith matches contains lowerAscii upperAscii trim charAt replace substring split \
         find findAll format indexOf lastIndexOf isSorted min max sum getFullYear getMonth getDate \
         getDayOfMonth getDayOfWeek getDayOfYear getHours getMinutes getSeconds getMilliseconds hasValue \
-        value orValue or isGreaterThan isLessThan";
-    listed(METHODS, function)
+        value orValue or join";
+    listed(METHODS, function) || listed(LIBRARY, function)
 }

@@ -14,11 +14,14 @@ pub(super) struct Node {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Form {
     Bool,
-    Int,
+    /// No value: it is written in hexadecimal, or too large.
+    Int(Option<i64>),
     Uint,
     Double,
-    Text,
-    Bytes,
+    /// How many characters it has.
+    Text(usize),
+    /// How many bytes it has.
+    Bytes(usize),
     Null,
     Name(String),
     /// `operand.field`, or `operand.?field`.
@@ -112,26 +115,43 @@ fn quoted(rest: &str) -> Option<(Form, Option<usize>)> {
         return None;
     }
     let raw = rest[..prefix].contains(['r', 'R']);
-    let form = if rest[..prefix].contains(['b', 'B']) { Form::Bytes } else { Form::Text };
+    let bytes = rest[..prefix].contains(['b', 'B']);
+    let form = |length| if bytes { Form::Bytes(length) } else { Form::Text(length) };
     let body = &rest[prefix..];
     let quote = ["\"\"\"", "'''", "\"", "'"].into_iter().find(|quote| body.starts_with(quote))?;
     let mut at = quote.len();
+    let mut length = 0;
     loop {
-        let Some(next) = body[at..].chars().next() else { return Some((form, None)) };
+        let Some(next) = body[at..].chars().next() else { return Some((form(length), None)) };
         if body[at..].starts_with(quote) {
-            return Some((form, Some(prefix + at + quote.len())));
+            return Some((form(length), Some(prefix + at + quote.len())));
         }
+        length += if bytes { next.len_utf8() } else { 1 };
         at += next.len_utf8();
         if next == '\\' && !raw {
-            at += body[at..].chars().next().map_or(0, char::len_utf8);
+            at += escape(&body[at..]);
         }
     }
+}
+
+/// How long the rest of an escape is, after its backslash.
+fn escape(rest: &str) -> usize {
+    let Some(kind) = rest.chars().next() else { return 0 };
+    let wanted = match kind {
+        'x' | 'X' => 3,
+        'u' => 5,
+        'U' => 9,
+        '0'..='3' => 3,
+        _ => kind.len_utf8(),
+    };
+    // What is cut short is no expression, and not ours to judge.
+    if rest.is_char_boundary(wanted) { wanted } else { kind.len_utf8() }
 }
 
 fn number(rest: &str) -> (Form, usize) {
     let bytes = rest.as_bytes();
     let digits = |from: usize| bytes[from..].iter().take_while(|byte| byte.is_ascii_digit()).count();
-    let mut form = Form::Int;
+    let mut form = Form::Int(None);
     let mut end;
     if rest.starts_with("0x") || rest.starts_with("0X") {
         end = 2 + bytes[2..].iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
@@ -149,6 +169,9 @@ fn number(rest: &str) -> (Form, usize) {
     }
     if matches!(bytes.get(end), Some(b'u' | b'U')) {
         return (Form::Uint, end + 1);
+    }
+    if form == Form::Int(None) {
+        form = Form::Int(rest[..end].parse().ok());
     }
     (form, end)
 }

@@ -1,4 +1,4 @@
-//! The loop: exact counts of writes, drift, conflicts, failures, finalizers, pause and leader election.
+//! The loop: exact counts of writes, drift, conflicts, failures, pause and leader election.
 
 use std::{sync::atomic::Ordering, time::Duration};
 
@@ -19,7 +19,7 @@ use windlass::{
 use crate::{
     fixture::{Cluster, Running, eventually, observed, quiet},
     gadget::{Gadget, Gadgets, Mood},
-    pool::{FINALIZER, Pool, PoolSpec, Pools},
+    pool::{Pool, PoolSpec, Pools},
 };
 
 pub async fn writes_are_the_least_that_can_be(cluster: Cluster) {
@@ -151,25 +151,6 @@ pub async fn a_pool_never_creates_a_member_too_many(cluster: Cluster) {
     let controller = pools.controller().namespace(&cluster.namespace);
     let running = cluster.run(Operator::new("pool-operator").controller(controller));
     api.delete("p", &DeleteParams::default()).await.unwrap();
-    eventually("the pool is gone", || async { api.get_opt("p").await.unwrap().is_none() }).await;
-    running.stop().await;
-}
-
-pub async fn a_finalizer_holds_the_object_until_the_cleanup_is_done(cluster: Cluster) {
-    let pools = Pools::default();
-    let controller = pools.controller().namespace(&cluster.namespace);
-    let running = cluster.run(Operator::new("pool-operator").controller(controller));
-    let api = cluster.api::<Pool>();
-    api.create(&PostParams::default(), &Pool::new("p", PoolSpec { size: 0 })).await.unwrap();
-    eventually("the finalizer is on", || async {
-        api.get("p").await.unwrap().finalizers().contains(&FINALIZER.to_owned())
-    })
-    .await;
-    api.delete("p", &DeleteParams::default()).await.unwrap();
-    let runs = pools.runs.load(Ordering::SeqCst);
-    eventually("some failed cleanups", || async { pools.runs.load(Ordering::SeqCst) > runs + 3 }).await;
-    assert!(api.get_opt("p").await.unwrap().is_some(), "the cleanup is not done");
-    pools.clean.store(true, Ordering::SeqCst);
     eventually("the pool is gone", || async { api.get_opt("p").await.unwrap().is_none() }).await;
     running.stop().await;
 }

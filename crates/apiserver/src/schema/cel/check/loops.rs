@@ -36,7 +36,7 @@ impl<'a, 't> Check<'a, 't> {
                 let given = self.with(&[(name, of)], body);
                 Some(if function == "optMap" { Type::optional(given) } else { given })
             }
-            ("all" | "exists" | "exists_one" | "existsOne", [_, test], [name, ..]) => {
+            ("all" | "exists" | "exists_one", [_, test], [name, ..]) => {
                 let (item, _) = self.range(target);
                 Some(self.quantified(at, function, &[(name, item)], test))
             }

@@ -1,4 +1,4 @@
-//! Our API server alone, without controllers: `bench-apiserver KUBECONFIG [DATA_DIR]`, until it is killed.
+//! Our API server alone, without controllers: `bench-apiserver KUBECONFIG [DATA_DIR [no-fsync]]`, until it is killed.
 
 use std::{net::SocketAddr, sync::Arc};
 
@@ -21,12 +21,14 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 #[tokio::main]
 async fn main() -> Result<()> {
     let mut arguments = std::env::args().skip(1);
-    let path = arguments.next().context("usage: bench-apiserver KUBECONFIG [DATA_DIR]")?;
+    let path = arguments.next().context("usage: bench-apiserver KUBECONFIG [DATA_DIR [no-fsync]]")?;
     let now = Timestamp::now();
     let (store, authority) = match arguments.next() {
         Some(directory) => {
             let directory = DataDirectory::open(directory)?;
-            (Store::open(&directory, DiskOptions::default())?, Authority::kept(&directory, now)?)
+            let sync = arguments.next().as_deref() != Some("no-fsync");
+            let options = DiskOptions { sync, ..DiskOptions::default() };
+            (Store::open(&directory, options)?, Authority::kept(&directory, now)?)
         }
         None => (Store::default(), Authority::new(now)?),
     };

@@ -237,7 +237,7 @@ impl Registry {
 /// Rules for names that other rooms check too.
 pub(crate) mod names {
     pub(crate) use super::metadata::{
-        qualified_name_error, service_label_error as dns_1035_error, subdomain_error,
+        qualified_name_error, qualified_name_errors, service_label_error as dns_1035_error, subdomain_error,
     };
 }
 

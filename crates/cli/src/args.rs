@@ -99,6 +99,10 @@ pub(crate) struct ClusterArgs {
     #[arg(long, value_name = "DIR", value_parser = directory())]
     pub(crate) data_dir: Option<PathBuf>,
 
+    /// Do not wait for the disk at every write: faster, safe against kill -9, not against a power cut
+    #[arg(long, requires = "data_dir")]
+    pub(crate) unsafe_no_fsync: bool,
+
     /// How many simulated nodes there are
     #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=100))]
     pub(crate) nodes: u16,

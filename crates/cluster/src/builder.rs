@@ -16,11 +16,12 @@ pub struct Builder {
     pub(crate) seed: u64,
     pub(crate) controllers: Option<Controllers>,
     pub(crate) data_dir: Option<PathBuf>,
+    pub(crate) fsync: bool,
 }
 
 impl Default for Builder {
     fn default() -> Self {
-        Self { start: None, seed: 0, controllers: Some(Controllers::default()), data_dir: None }
+        Self { start: None, seed: 0, controllers: Some(Controllers::default()), data_dir: None, fsync: true }
     }
 }
 
@@ -42,6 +43,13 @@ impl Builder {
     /// `kill -9`. One process at a time. In memory unless set.
     pub fn data_dir(mut self, directory: impl AsRef<Path>) -> Self {
         self.data_dir = Some(directory.as_ref().to_owned());
+        self
+    }
+
+    /// Whether a write waits until the disk of the data directory has it: yes unless set. Without, what was
+    /// acknowledged survives `kill -9` all the same, but not a power cut; etcd calls it `--unsafe-no-fsync`.
+    pub fn fsync(mut self, fsync: bool) -> Self {
+        self.fsync = fsync;
         self
     }
 

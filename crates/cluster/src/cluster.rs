@@ -62,7 +62,7 @@ struct Foundation {
 }
 
 impl Foundation {
-    async fn lay(directory: Option<PathBuf>, now: Timestamp) -> Result<Self, Error> {
+    async fn lay(directory: Option<PathBuf>, sync: bool, now: Timestamp) -> Result<Self, Error> {
         let Some(directory) = directory else {
             let authority = Authority::new(now).map_err(Error::Certificates)?;
             return Ok(Self { store: Store::default(), authority, signer: None, data: None });
@@ -72,7 +72,7 @@ impl Foundation {
             let data = DataDirectory::open(directory).map_err(Error::DataDirectory)?;
             let authority = Authority::kept(&data, now).map_err(Error::Certificates)?;
             let signer = Some(Signer::kept(&data).map_err(Error::TokenKey)?);
-            let store = Store::open(&data, DiskOptions::default());
+            let store = Store::open(&data, DiskOptions { sync, ..DiskOptions::default() });
             let store = store.map_err(|error| Error::Store(Box::new(error)))?;
             Ok(Self { store, authority, signer, data: Some(data) })
         };
@@ -143,7 +143,8 @@ impl Cluster {
     pub(crate) async fn launch(builder: Builder) -> Result<Self, Error> {
         let start = builder.start.unwrap_or_else(Timestamp::now);
         let clock = clock::TokioClock::starting_at(start);
-        let Foundation { store, authority, signer, data } = Foundation::lay(builder.data_dir, start).await?;
+        let Foundation { store, authority, signer, data } =
+            Foundation::lay(builder.data_dir, builder.fsync, start).await?;
         // Another life of the same cluster must not repeat the uids of the one before.
         let seed = if data.is_some() { next_life(builder.seed, store.revision()) } else { builder.seed };
         let environment = Environment::new(TokioClock::starting_at(start), seed);

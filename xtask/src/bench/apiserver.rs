@@ -40,6 +40,8 @@ enum Contender {
     Real,
     Memory,
     Disk,
+    /// As the real one is run: what is written is with the system, not on the disk.
+    Unsynced,
 }
 
 impl Contender {
@@ -48,6 +50,7 @@ impl Contender {
             Self::Real => "etcd + kube-apiserver",
             Self::Memory => "Windlass, in memory",
             Self::Disk => "Windlass, on disk",
+            Self::Unsynced => "Windlass, on disk without fsync",
         }
     }
 }
@@ -70,7 +73,7 @@ pub(super) fn run(args: &Args, built: Option<&Path>) -> Result<()> {
         bail!("--objects must be at least 100; --seconds, --changes and --rounds at least 1");
     }
     let programs = program::build(built, &["--package", "windlass-bench"])?;
-    let all = [Contender::Real, Contender::Memory, Contender::Disk];
+    let all = [Contender::Real, Contender::Memory, Contender::Disk, Contender::Unsynced];
     let contenders = if args.alone { &all[1..] } else { &all[..] };
     let mut reports = Vec::new();
     for round in 1..=args.rounds {
@@ -90,8 +93,11 @@ fn measure(args: &Args, contender: Contender, programs: &Path) -> Result<Value> 
     fs::create_dir_all(&folder)?;
     let outcome = match contender {
         Contender::Real => measure_real(args, programs),
-        Contender::Memory => measure_ours(args, programs, &folder, false),
-        Contender::Disk => measure_ours(args, programs, &folder, true),
+        Contender::Memory => measure_ours(args, programs, &folder, &[]),
+        Contender::Disk => measure_ours(args, programs, &folder, &[&folder.join("data")]),
+        Contender::Unsynced => {
+            measure_ours(args, programs, &folder, &[&folder.join("data"), Path::new("no-fsync")])
+        }
     };
     fs::remove_dir_all(folder)?;
     outcome
@@ -105,14 +111,11 @@ fn measure_real(args: &Args, programs: &Path) -> Result<Value> {
     measure_loaded(args, &load, ready, &server.processes()?)
 }
 
-fn measure_ours(args: &Args, programs: &Path, folder: &Path, disk: bool) -> Result<Value> {
+fn measure_ours(args: &Args, programs: &Path, folder: &Path, store: &[&Path]) -> Result<Value> {
     let load = Load { programs: programs.into(), kubeconfig: folder.join("kubeconfig") };
     let waiting = load.await_ready()?;
     let mut command = Command::new(programs.join("bench-apiserver"));
-    command.arg(&load.kubeconfig).stdout(Stdio::null());
-    if disk {
-        command.arg(folder.join("data"));
-    }
+    command.arg(&load.kubeconfig).args(store).stdout(Stdio::null());
     let begin = Instant::now();
     let server = Running::start(&mut command)?;
     let ready = waiting.milliseconds(begin)?;
@@ -163,7 +166,7 @@ fn print(args: &Args, contenders: &[Contender], reports: &[(Contender, Value)]) 
 
 /// How many times better ours is, round by round.
 fn print_ratios(reports: &[(Contender, Value)]) {
-    let ours = [Contender::Memory, Contender::Disk];
+    let ours = [Contender::Memory, Contender::Disk, Contender::Unsynced];
     let rows: Vec<_> = ROWS
         .iter()
         .map(|&(field, title, more)| {

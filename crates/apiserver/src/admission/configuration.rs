@@ -5,7 +5,11 @@ mod client;
 use serde_json::{Value, json};
 
 pub(crate) use self::client::validate as validate_client;
-use crate::{error::Cause, registry::names, schema::cel::Expression};
+use crate::{
+    error::Cause,
+    registry::names,
+    schema::cel::{Outcome, Scope},
+};
 
 /// The group of everything that configures admission.
 pub(crate) const GROUP: &str = "admissionregistration.k8s.io";
@@ -120,10 +124,10 @@ fn validate_binding(spec: &Value) -> Vec<Cause> {
 pub(crate) fn validate(plural: &str, new: &Value, old: Option<&Value>) -> Vec<Cause> {
     match plural {
         "validatingadmissionpolicies" => {
-            return super::policy::validate_policy(&new["spec"], old.map(|old| &old["spec"]));
+            return super::policy::validate::validating(new, old);
         }
         "validatingadmissionpolicybindings" => return validate_binding(&new["spec"]),
-        "mutatingadmissionpolicies" => return super::policy::validate_mutating(&new["spec"]),
+        "mutatingadmissionpolicies" => return super::policy::validate::mutating(new, old),
         "mutatingadmissionpolicybindings" => return bound_policy(&new["spec"]).into_iter().collect(),
         _ if !is_webhooks(plural) => return Vec::new(),
         _ => {}
@@ -153,7 +157,7 @@ fn known_expressions(object: &Value) -> Vec<String> {
         .collect()
 }
 
-fn duplicate(field: &str, value: &str) -> Cause {
+pub(super) fn duplicate(field: &str, value: &str) -> Cause {
     Cause {
         reason: "FieldValueDuplicate".into(),
         message: format!("Duplicate value: {}", json!(value)),
@@ -161,7 +165,7 @@ fn duplicate(field: &str, value: &str) -> Cause {
     }
 }
 
-fn one_of(hook: &Value, path: &str, field: &str, allowed: &[&str], causes: &mut Vec<Cause>) {
+pub(super) fn one_of(hook: &Value, path: &str, field: &str, allowed: &[&str], causes: &mut Vec<Cause>) {
     if let Some(value) = hook[field].as_str().filter(|value| !allowed.contains(value)) {
         causes.push(Cause::not_supported(format!("{path}.{field}"), value, allowed));
     }
@@ -190,7 +194,7 @@ fn validate_hook(hook: &Value, path: &str, mutating: bool, stored: &[String], ca
         one_of(hook, path, "reinvocationPolicy", &["IfNeeded", "Never"], causes);
     }
     client::validate(&hook["clientConfig"], &format!("{path}.clientConfig"), causes);
-    validate_conditions(hook, &format!("{path}.matchConditions"), stored, causes);
+    validate_conditions(hook, &format!("{path}.matchConditions"), stored, &Scope::new(false), causes);
 }
 
 fn qualified_name(path: &str, name: &str) -> Option<Cause> {
@@ -216,7 +220,7 @@ fn wildcard_alone(rule: &Value, path: &str, field: &str, what: &str, causes: &mu
 }
 
 /// What is wrong with a rule; policies have rules too.
-pub(crate) fn validate_rule(rule: &Value, path: &str, causes: &mut Vec<Cause>) {
+pub(super) fn validate_rule(rule: &Value, path: &str, causes: &mut Vec<Cause>) {
     wildcard_alone(rule, path, "operations", "operations", causes);
     for (index, operation) in texts(rule, "operations").into_iter().enumerate() {
         if !OPERATIONS.contains(&operation) {
@@ -302,7 +306,13 @@ pub(crate) fn review_versions(list: &Value, path: &str, causes: &mut Vec<Cause>)
 }
 
 /// What is wrong with match conditions.
-pub(crate) fn validate_conditions(owner: &Value, path: &str, stored: &[String], causes: &mut Vec<Cause>) {
+pub(super) fn validate_conditions(
+    owner: &Value,
+    path: &str,
+    stored: &[String],
+    scope: &Scope,
+    causes: &mut Vec<Cause>,
+) {
     let list: Vec<&Value> = items(owner, "matchConditions").collect();
     if list.len() > 64 {
         causes.push(Cause {
@@ -313,12 +323,12 @@ pub(crate) fn validate_conditions(owner: &Value, path: &str, stored: &[String], 
     }
     let mut seen: Vec<&str> = Vec::new();
     for (index, condition) in list.into_iter().enumerate() {
-        let (name, expression) = (text(condition, "name"), text(condition, "expression").trim());
+        let (name, expression) = (text(condition, "name"), text(condition, "expression"));
         let field = format!("{path}[{index}]");
-        if expression.is_empty() {
+        if expression.trim().is_empty() {
             causes.push(Cause::required(format!("{field}.expression"), ""));
-        } else if !stored.iter().any(|known| known.trim() == expression)
-            && let Err(error) = Expression::compile(expression)
+        } else if !stored.iter().any(|known| known == expression)
+            && let Err(error) = scope.check(expression, Outcome::Truth)
         {
             causes.push(Cause::invalid(format!("{field}.expression"), &json!(expression), error));
         }

@@ -3,11 +3,12 @@
 
 mod evaluate;
 mod mutate;
+pub(super) mod validate;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::{Deserialize, de::DeserializeOwned};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use self::evaluate::{Input, Outcome};
 use super::{Attributes, configuration::GROUP, labels::LabelSelector, plan::Condition, rules::Match};
@@ -302,14 +303,4 @@ fn refuse(request: &Attributes<'_>, denials: &[Denial]) -> Result<()> {
             .collect();
     }
     Err(error)
-}
-
-/// What is wrong with a policy that mutates.
-pub(super) fn validate_mutating(spec: &Value) -> Vec<crate::error::Cause> {
-    mutate::validate(spec)
-}
-
-/// What is wrong with a policy.
-pub(super) fn validate_policy(spec: &Value, old: Option<&Value>) -> Vec<crate::error::Cause> {
-    evaluate::validate(spec, old.unwrap_or(&json!({})))
 }

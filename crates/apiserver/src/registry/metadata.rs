@@ -325,39 +325,42 @@ fn is_name_part(text: &str) -> bool {
     end(bytes.first()) && end(bytes.last()) && bytes.iter().copied().all(inner)
 }
 
-/// The text for a name that is no qualified name, with or without a prefix.
+/// The first text for a name that is no qualified name, with or without a prefix.
 pub(crate) fn qualified_name_error(name: &str) -> Option<String> {
+    qualified_name_errors(name).into_iter().next()
+}
+
+/// All texts for a name that is no qualified name.
+pub(crate) fn qualified_name_errors(name: &str) -> Vec<String> {
     if name.matches('/').count() > 1 {
-        return Some(
-            "a valid label key must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an \
-             alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is \
-             '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]') with an optional DNS subdomain prefix and '/' (e.g. \
-             'example.com/MyName')"
-                .to_owned(),
-        );
+        let why = "a valid label key must consist of alphanumeric characters, '-', '_' or '.', and must start and end \
+                   with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for \
+                   validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]') with an optional DNS subdomain prefix \
+                   and '/' (e.g. 'example.com/MyName')";
+        return vec![why.to_owned()];
     }
     let (prefix, part) = match name.split_once('/') {
         Some((prefix, part)) => (Some(prefix), part),
         None => (None, name),
     };
+    let mut errors = Vec::new();
     if prefix.is_some_and(str::is_empty) {
-        return Some("prefix part must be non-empty".into());
-    }
-    if let Some(why) = prefix.and_then(subdomain_error) {
-        return Some(format!("prefix part {why}"));
+        errors.push("prefix part must be non-empty".to_owned());
+    } else if let Some(why) = prefix.and_then(subdomain_error) {
+        errors.push(format!("prefix part {why}"));
     }
     if part.is_empty() {
-        return Some("name part must be non-empty".into());
+        errors.push("name part must be non-empty".to_owned());
+    } else if part.len() > 63 {
+        errors.push(format!("name part {}", too_long(63)));
     }
-    if part.len() > 63 {
-        return Some(format!("name part {}", too_long(63)));
+    if !is_name_part(part) {
+        let why = "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an \
+                   alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is \
+                   '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
+        errors.push(why.to_owned());
     }
-    (!is_name_part(part)).then(|| {
-        "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an \
-         alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is \
-         '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
-            .to_owned()
-    })
+    errors
 }
 
 pub(super) fn label_value_error(value: &str) -> Option<String> {

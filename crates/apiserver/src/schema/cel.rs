@@ -11,6 +11,7 @@ use kube_cel::{
     cel::{Context, ExecutionError, Value, parser::Parser},
 };
 
+mod admission;
 mod check;
 mod convert;
 mod cost;
@@ -20,6 +21,7 @@ mod rules;
 mod syntax;
 mod types;
 
+pub(crate) use admission::{Outcome, Scope, is_identifier};
 pub(crate) use check::{Wanted, compile as compile_rule};
 pub(crate) use convert::{plain, to_json, typed};
 pub(crate) use cost::{most_in_a_request, whole};

@@ -14,7 +14,8 @@
 //!
 //! # Guarantees
 //!
-//! - A revision is reported as durable only when its record and all before it are on the disk.
+//! - A revision is reported as durable only when its record and all before it are on the disk (or, if so asked for
+//!   in [`DiskOptions`], with the system).
 //! - Answers and watchers wait for that, so nobody has seen what a crash could take back.
 //! - What does not check is refused with its place, never skipped. Only the unfinished end of the last log
 //!   is cut off, and that was never acknowledged.
@@ -42,11 +43,14 @@ pub struct DiskOptions {
     /// How long the log may grow, in bytes, before a checkpoint replaces it. It may also grow to twice the size
     /// of the last checkpoint, so that a large store is not written again and again.
     pub checkpoint_after: u64,
+    /// Whether a write is acknowledged only when the disk has it. Without, the system has it, and it survives the end
+    /// of the process, `kill -9` included, but not that of the machine.
+    pub sync: bool,
 }
 
 impl Default for DiskOptions {
     fn default() -> Self {
-        Self { history: super::HISTORY, checkpoint_after: 32 * 1024 * 1024 }
+        Self { history: super::HISTORY, checkpoint_after: 32 * 1024 * 1024, sync: true }
     }
 }
 

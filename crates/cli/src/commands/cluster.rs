@@ -38,7 +38,7 @@ impl Running {
         let begin = Instant::now();
         let mut builder = Cluster::builder().seed(entropy()).nodes(args.nodes.into());
         if let Some(directory) = &args.data_dir {
-            builder = builder.data_dir(directory);
+            builder = builder.data_dir(directory).fsync(!args.unsafe_no_fsync);
         }
         let mut cluster = builder.start().await.map_err(|error| Error::starting(error, args))?;
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, args.port));

@@ -3,15 +3,11 @@
 use std::collections::HashMap;
 
 use kube_cel::cel::Value as Cel;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{super::review, Condition, PolicySpec, Validation};
 use crate::{
-    admission::{
-        Attributes,
-        configuration::{items, text, validate_conditions, validate_rule},
-    },
-    error::Cause,
+    admission::Attributes,
     registry::Resource,
     schema::cel::{Expression, plain},
 };
@@ -129,50 +125,4 @@ fn message(validation: &Validation, variables: &Variables) -> String {
         return format!("failed expression: {}", validation.check.expression.trim());
     }
     validation.message.trim().to_owned()
-}
-
-const REASONS: [&str; 3] = ["Forbidden", "Invalid", "RequestEntityTooLarge"];
-
-/// What is wrong with the spec of a policy; expressions that were accepted before stay accepted.
-pub(super) fn validate(spec: &Value, old: &Value) -> Vec<Cause> {
-    let mut causes = Vec::new();
-    let known = |field: &str, expression: &str| {
-        items(old, "validations").any(|one| text(one, field).trim() == expression)
-    };
-    for (index, rule) in items(&spec["matchConstraints"], "resourceRules").enumerate() {
-        validate_rule(rule, &format!("spec.matchConstraints.resourceRules[{index}]"), &mut causes);
-    }
-    if items(&spec["matchConstraints"], "resourceRules").next().is_none() {
-        causes.push(Cause::required("spec.matchConstraints.resourceRules", ""));
-    }
-    validate_conditions(spec, "spec.matchConditions", &[], &mut causes);
-    if items(spec, "validations").chain(items(spec, "auditAnnotations")).next().is_none() {
-        let why = "validations or auditAnnotations must contain at least one item";
-        causes.push(Cause::required("spec.validations", why));
-        causes.push(Cause::required("spec.auditAnnotations", why));
-    }
-    for (index, validation) in items(spec, "validations").enumerate() {
-        let path = format!("spec.validations[{index}]");
-        for field in ["expression", "messageExpression"] {
-            let expression = text(validation, field).trim();
-            if expression.is_empty() {
-                if field == "expression" {
-                    causes.push(Cause::required(format!("{path}.expression"), "expression is not specified"));
-                }
-            } else if !known(field, expression)
-                && let Err(error) = Expression::compile(expression)
-            {
-                causes.push(Cause::invalid(format!("{path}.{field}"), &json!(expression), error));
-            }
-        }
-        let message = text(validation, "message");
-        if message.contains('\n') {
-            let why = "must not contain line breaks";
-            causes.push(Cause::invalid(format!("{path}.message"), &json!(message), why));
-        }
-        if let Some(reason) = validation["reason"].as_str().filter(|reason| !REASONS.contains(reason)) {
-            causes.push(Cause::not_supported(format!("{path}.reason"), reason, &REASONS));
-        }
-    }
-    causes
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use kube_cel::cel::Value as Cel;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{
     Binding, Condition, Policy,
@@ -13,18 +13,13 @@ use super::{
 use crate::{
     admission::{
         Attributes,
-        configuration::{items, text, validate_conditions, validate_rule},
         patch::{self, Problem},
     },
     error::{Cause, Error, Reason, Result},
     merge,
     registry::{Registry, Resource},
-    schema::cel::{Expression, to_json},
+    schema::cel::to_json,
 };
-
-const OPERATIONS: [&str; 4] = ["*", "CONNECT", "CREATE", "UPDATE"];
-const PATCHES: [&str; 2] = ["ApplyConfiguration", "JSONPatch"];
-const REINVOCATIONS: [&str; 2] = ["IfNeeded", "Never"];
 
 /// One change that a policy makes.
 #[derive(Debug, Default, Deserialize)]
@@ -161,65 +156,4 @@ fn refused(request: &Attributes<'_>, reason: Reason, why: String) -> Error {
     }
     error.message = why;
     error
-}
-
-/// What is wrong with the spec of a policy that mutates.
-pub(super) fn validate(spec: &Value) -> Vec<Cause> {
-    let mut causes = Vec::new();
-    if !spec["matchConstraints"].is_object() {
-        causes.push(Cause::required("spec.matchConstraints", ""));
-    }
-    let constraints = "spec.matchConstraints.resourceRules";
-    for (index, rule) in items(&spec["matchConstraints"], "resourceRules").enumerate() {
-        validate_rule(rule, &format!("{constraints}[{index}]"), &mut causes);
-    }
-    if items(&spec["matchConstraints"], "resourceRules").next().is_none() {
-        causes.push(Cause::required(constraints, ""));
-    }
-    for rule in items(&spec["matchConstraints"], "resourceRules") {
-        for operation in items(rule, "operations").filter_map(Value::as_str) {
-            if !OPERATIONS.contains(&operation) {
-                let field = format!("{constraints}.operations");
-                causes.push(Cause::not_supported(field, operation, &OPERATIONS));
-            }
-        }
-    }
-    validate_conditions(spec, "spec.matchConditions", &[], &mut causes);
-    if items(spec, "mutations").next().is_none() {
-        causes.push(Cause::required("spec.mutations", "mutations must contain at least one item"));
-    }
-    for (index, mutation) in items(spec, "mutations").enumerate() {
-        validate_mutation(mutation, &format!("spec.mutations[{index}]"), &mut causes);
-    }
-    match text(spec, "reinvocationPolicy") {
-        "" => causes.push(Cause::required("spec.reinvocationPolicy", "")),
-        known if REINVOCATIONS.contains(&known) => {}
-        odd => causes.push(Cause::not_supported("spec.reinvocationPolicy", odd, &REINVOCATIONS)),
-    }
-    causes
-}
-
-fn validate_mutation(mutation: &Value, path: &str, causes: &mut Vec<Cause>) {
-    let kind = text(mutation, "patchType");
-    let (own, other) = match kind {
-        "" => return causes.push(Cause::required(format!("{path}.patchType"), "")),
-        "JSONPatch" => ("jsonPatch", "applyConfiguration"),
-        "ApplyConfiguration" => ("applyConfiguration", "jsonPatch"),
-        odd => return causes.push(Cause::not_supported(format!("{path}.patchType"), odd, &PATCHES)),
-    };
-    if mutation.get(own).is_none() {
-        let why = format!("must be specified when patchType is {kind}");
-        causes.push(Cause::required(format!("{path}.{own}"), &why));
-    } else {
-        let expression = text(&mutation[own], "expression").trim();
-        if expression.is_empty() {
-            causes.push(Cause::required(format!("{path}.{own}.expression"), ""));
-        } else if let Err(error) = Expression::compile(expression) {
-            causes.push(Cause::invalid(format!("{path}.{own}.expression"), &json!(expression), error));
-        }
-    }
-    if mutation.get(other).is_some() {
-        let why = format!("must not be specified when patchType is {kind}");
-        causes.push(Cause::invalid(format!("{path}.{other}"), &json!(format!("{{{other}}}")), why));
-    }
 }

@@ -18,6 +18,10 @@ use super::{
     types::Type,
 };
 
+/// What mutating policies give.
+pub(super) const PATCH: &str = "JSONPatch";
+pub(super) const OBJECT: &str = "Object";
+
 /// What an expression must give.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wanted {
@@ -46,26 +50,31 @@ pub(crate) fn compile(
     let checked = on_large_stack(|| {
         let Some(node) = syntax::parse(text) else { return Ok(None) };
         let old = if optional_old { Type::optional(of.clone()) } else { of.clone() };
-        let mut check = Check {
-            scope: vec![("self", of), ("oldSelf", old)],
-            mixed: false,
-            errors: Vec::new(),
-            types: HashMap::new(),
-        };
-        let given = check.node(&node);
-        if !check.errors.is_empty() {
-            return Err(CelError::Compile(shown(text, check.errors)));
-        }
+        let (given, types) = types_of(text, &node, vec![("self", of), ("oldSelf", old)])?;
         let (fits, words) = match wanted {
-            Wanted::Rule => (given.fits(&Type::Bool), "cel expression must evaluate to a bool"),
-            Wanted::Message => (given.fits(&Type::Text), "messageExpression must evaluate to a string"),
+            Wanted::Rule => (given == Type::Bool, "cel expression must evaluate to a bool"),
+            Wanted::Message => (given == Type::Text, "messageExpression must evaluate to a string"),
         };
-        if !fits {
+        if !fits && given != Type::Unknown {
             return Err(CelError::Evaluate(words.to_owned()));
         }
-        Ok(cost::most(&node, &check.types, schema, root))
+        Ok(cost::most(&node, &types, schema, root))
     });
     Ok(Checked { expression, most: checked.transpose()?.flatten() })
+}
+
+/// What the tree of `text` gives, and the types of all its nodes by where they stand.
+pub(super) fn types_of<'a, 't>(
+    text: &str,
+    node: &'t Node,
+    scope: Vec<(&'t str, Type<'a>)>,
+) -> Result<(Type<'a>, HashMap<usize, Type<'a>>), CelError> {
+    let mut check = Check { scope, mixed: false, errors: Vec::new(), types: HashMap::new() };
+    let given = check.node(node);
+    if check.errors.is_empty() {
+        return Ok((given, check.types));
+    }
+    Err(CelError::Compile(shown(text, check.errors)))
 }
 
 /// The errors as the real server shows them, each below the line that it is about.
@@ -95,7 +104,7 @@ impl<'a, 't> Check<'a, 't> {
     /// After an error anything goes, so that one mistake is told of once.
     fn wrong(&mut self, at: usize, words: String) -> Type<'a> {
         self.errors.push((at, words));
-        Type::Dyn
+        Type::Unknown
     }
 
     fn no_overload(&mut self, at: usize, operator: &str, operands: &[&Type<'a>]) -> Type<'a> {
@@ -129,6 +138,7 @@ impl<'a, 't> Check<'a, 't> {
             Form::Call { target, function, arguments } => {
                 self.call(node.at, target.as_deref(), function, arguments)
             }
+            Form::Struct { name, fields } => self.structure(name, fields),
             Form::List(items) => Type::list(self.alike(items)),
             Form::Map(entries) => {
                 let keys = self.alike(entries.iter().map(|(key, _)| key));
@@ -141,13 +151,39 @@ impl<'a, 't> Check<'a, 't> {
         }
     }
 
+    /// What mutating policies give: one patch, or a part of an object.
+    fn structure(&mut self, name: &str, fields: &'t [(usize, String, Node)]) -> Type<'a> {
+        for (at, field, value) in fields {
+            let given = self.node(value);
+            if name != PATCH {
+                continue;
+            }
+            let wanted = match &**field {
+                "op" | "path" | "from" => Some(Type::Text),
+                "value" => Some(Type::Dyn),
+                _ => None,
+            };
+            if !wanted.as_ref().is_some_and(|wanted| wanted.fits(&given)) {
+                let wanted = wanted.map(|wanted| wanted.to_string()).unwrap_or_default();
+                let words =
+                    format!("expected type of field '{field}' is '{wanted}' but provided type is '{given}'");
+                self.wrong(*at, words);
+            }
+        }
+        match name {
+            PATCH => Type::Opaque(PATCH),
+            OBJECT => Type::Opaque(OBJECT),
+            _ => Type::Unknown,
+        }
+    }
+
     fn name(&mut self, at: usize, name: &str) -> Type<'a> {
         if let Some((_, of)) = self.scope.iter().rev().find(|(known, _)| *known == name) {
             return of.clone();
         }
         // `google.protobuf.Timestamp` and its like are names of types.
         if functions::is_type(name) || functions::is_space(name) || name == "google" {
-            return Type::Dyn;
+            return Type::Unknown;
         }
         self.undeclared(at, name)
     }
@@ -164,10 +200,14 @@ impl<'a, 't> Check<'a, 't> {
 
     fn field(&mut self, at: usize, of: &Type<'a>, field: &str) -> Type<'a> {
         match of {
-            Type::Dyn => Type::Dyn,
+            Type::Dyn | Type::Unknown => of.clone(),
             Type::Map(_, value) => (**value).clone(),
             Type::Optional(of) => Type::optional(self.field(at, of, field)),
-            Type::Object { .. } | Type::Metadata => match of.field(field) {
+            // A variable of its own, in truth.
+            Type::Opaque(functions::AUTHORIZER) if field == "requestResource" => {
+                Type::Opaque(functions::RESOURCE)
+            }
+            Type::Object { .. } | Type::Metadata | Type::Variables(_) => match of.field(field) {
                 Some(of) => of,
                 None => self.wrong(at, format!("undefined field '{field}'")),
             },
@@ -182,7 +222,7 @@ impl<'a, 't> Check<'a, 't> {
             other => (other.clone(), optional),
         };
         let found = match &inner {
-            Type::Dyn => Type::Dyn,
+            Type::Dyn | Type::Unknown => inner.clone(),
             Type::List(item) if by.fits(&Type::Int) => (**item).clone(),
             Type::Map(key, value) if by.fits(key) => (**value).clone(),
             _ => return self.no_overload(at, if optional { "_[?_]" } else { "_[_]" }, &[&of, &by]),
@@ -196,7 +236,7 @@ impl<'a, 't> Check<'a, 't> {
         for node in nodes {
             let of = self.node(node);
             match &all {
-                Some(before) if !before.fits(&of) => {
+                Some(before) if !before.is_same(&of) => {
                     if !self.mixed {
                         let words = format!("expected type '{before}' but found '{of}'");
                         self.wrong(node.at, words);
@@ -207,13 +247,14 @@ impl<'a, 't> Check<'a, 't> {
                 None => all = Some(of),
             }
         }
-        all.unwrap_or(Type::Dyn)
+        all.unwrap_or(Type::Unknown)
     }
 
     fn unary(&mut self, at: usize, operator: &str, operand: &'t Node) -> Type<'a> {
         let of = self.node(operand);
         match (operator, &of) {
-            (_, Type::Dyn) | ("!", Type::Bool) | ("-", Type::Int | Type::Double) => of,
+            ("!", Type::Dyn | Type::Unknown) => Type::Bool,
+            (_, Type::Dyn | Type::Unknown) | ("!", Type::Bool) | ("-", Type::Int | Type::Double) => of,
             ("!", _) => {
                 self.no_overload(at, "!_", &[&of]);
                 Type::Bool
@@ -237,7 +278,8 @@ impl<'a, 't> Check<'a, 't> {
             return Type::Bool;
         }
         let (one, other) = (self.node(left), self.node(right));
-        let known = one != Type::Dyn && other != Type::Dyn;
+        let open = |of: &Type<'_>| matches!(of, Type::Dyn | Type::Unknown);
+        let known = !open(&one) && !open(&other);
         let (name, given) = match operator {
             "@in" => ("@in".to_owned(), is_in(&one, &other).then_some(Type::Bool)),
             "==" | "!=" => (format!("_{operator}_"), one.fits(&other).then_some(Type::Bool)),
@@ -246,7 +288,8 @@ impl<'a, 't> Check<'a, 't> {
                 (format!("_{operator}_"), ordered.then_some(Type::Bool))
             }
             _ if known => (format!("_{operator}_"), computed(operator, &one, &other)),
-            _ => return Type::Dyn,
+            _ if one == Type::Unknown || other == Type::Unknown => return Type::Unknown,
+            _ => (format!("_{operator}_"), guessed(operator, &one, &other)),
         };
         given.unwrap_or_else(|| self.no_overload(at, &name, &[&one, &other]))
     }
@@ -274,10 +317,8 @@ impl<'a, 't> Check<'a, 't> {
             && functions::is_space(space)
             && !self.scope.iter().any(|(known, _)| known == space)
         {
-            for argument in arguments {
-                self.node(argument);
-            }
-            return Type::Dyn;
+            let arguments: Vec<Type<'a>> = arguments.iter().map(|argument| self.node(argument)).collect();
+            return functions::of_space(space, function, &arguments);
         }
         let target = target.map(|target| self.node(target));
         let mixed = self.mixed;
@@ -299,7 +340,7 @@ impl<'a, 't> Check<'a, 't> {
 
 fn is_in(item: &Type<'_>, range: &Type<'_>) -> bool {
     match range {
-        Type::Dyn => true,
+        Type::Dyn | Type::Unknown => true,
         Type::List(of) => item.fits(of),
         Type::Map(key, _) => item.fits(key),
         _ => false,
@@ -309,6 +350,28 @@ fn is_in(item: &Type<'_>, range: &Type<'_>) -> bool {
 fn are_ordered(one: &Type<'_>, other: &Type<'_>) -> bool {
     let ordered = matches!(one, Type::Bool | Type::Text | Type::Bytes | Type::Timestamp | Type::Duration);
     one.is_number() && other.is_number() || ordered && one == other
+}
+
+/// What an operator makes of two values of which one may be anything: what it makes of all that it could be, if that
+/// is one type.
+fn guessed<'a>(operator: &str, one: &Type<'a>, other: &Type<'a>) -> Option<Type<'a>> {
+    use Type::{Bytes, Double, Duration, Dyn, Int, List, Text, Timestamp, Uint};
+    if let ("+", (List(_), Dyn) | (Dyn, List(_))) = (operator, (one, other)) {
+        return Some(if *one == Dyn { other.clone() } else { one.clone() });
+    }
+    let all = [Int, Uint, Double, Text, Bytes, Timestamp, Duration, Type::list(Dyn)];
+    let mut given: Option<Type<'a>> = None;
+    for left in all.iter().filter(|left| left.fits(one)) {
+        for right in all.iter().filter(|right| right.fits(other)) {
+            match (computed(operator, left, right), &given) {
+                (None, _) => {}
+                (Some(new), None) => given = Some(new),
+                (Some(new), Some(before)) if new != *before => return Some(Dyn),
+                (Some(_), Some(_)) => {}
+            }
+        }
+    }
+    given
 }
 
 /// What an operator makes of two values; `None` if it is not for them.

@@ -116,6 +116,8 @@ impl<'a> Estimator<'a> {
             Form::Text(length) | Form::Bytes(length) => literal(of, *length as u64),
             Form::Name(name) => self.name(of, name),
             Form::Select { operand, field, optional } => self.select(of, operand, field, *optional)?,
+            // No rule of a schema can make one.
+            Form::Struct { .. } => return None,
             Form::Index { operand, index, optional } => self.index(of, operand, index, *optional)?,
             Form::List(items) => self.list(of, items)?,
             Form::Map(entries) => self.map(of, entries)?,
@@ -187,7 +189,7 @@ impl<'a> Estimator<'a> {
         let step = match operand.of {
             _ if optional => None,
             Type::List(_) => Some(Step::Items),
-            Type::Map(..) | Type::Dyn => Some(Step::Values),
+            Type::Map(..) | Type::Dyn | Type::Unknown => Some(Step::Values),
             _ => None,
         };
         let Some(step) = step else { return Some(self.part(of, cost, Vec::new())) };
@@ -229,7 +231,8 @@ impl<'a> Estimator<'a> {
         let operands = left.cost.plus(right.cost);
         let constant = Range::fixed(1).plus(operands);
         // With a value of which nothing is known, all that an operator could mean is covered.
-        let may_be = |of: &Type<'a>| left.of.fits(of) && right.of.fits(of);
+        let open = left.of == Type::Unknown || right.of == Type::Unknown;
+        let may_be = |of: &Type<'a>| !open && left.of.fits(of) && right.of.fits(of);
         let unknown = left.of == Type::Dyn && right.of == Type::Dyn;
         let texts = may_be(&Type::Text) || may_be(&Type::Bytes);
         match operator {

@@ -15,8 +15,20 @@ const TYPES: &[&str] =
 
 /// Functions that have no signature below.
 const NAMES: &str = "\
-    allowed check distinct error errored fieldSelector first flatten format group labelSelector last name namespace path \
-    reason resource serviceAccount slice sort subresource unwrapOpt validate";
+    distinct first flatten format last slice sort unwrapOpt";
+
+const QUANTITY: &str = "kubernetes.Quantity";
+const SEMVER: &str = "kubernetes.Semver";
+const IP: &str = "net.IP";
+const CIDR: &str = "net.CIDR";
+const FORMAT: &str = "kubernetes.NamedFormat";
+
+/// What asks whether somebody may do something.
+pub(super) const AUTHORIZER: &str = "kubernetes.authorization.Authorizer";
+const PATH: &str = "kubernetes.authorization.PathCheck";
+const GROUP: &str = "kubernetes.authorization.GroupCheck";
+pub(super) const RESOURCE: &str = "kubernetes.authorization.ResourceCheck";
+const DECISION: &str = "kubernetes.authorization.Decision";
 
 fn listed(names: &str, name: &str) -> bool {
     names.split(' ').any(|one| one == name)
@@ -51,7 +63,7 @@ pub(super) fn call<'a>(function: &str, target: Option<&Type<'a>>, arguments: &[T
         None => global(function, arguments),
     };
     match given {
-        Given::Unknown if listed(NAMES, function) => Given::Type(Type::Dyn),
+        Given::Unknown if listed(NAMES, function) => Given::Type(Type::Unknown),
         given => given,
     }
 }
@@ -72,13 +84,14 @@ fn global<'a>(function: &str, arguments: &[Type<'a>]) -> Given<'a> {
         "bool" => from(&[Text, Bool], Bool),
         "timestamp" => from(&[Text, Timestamp, Int], Timestamp),
         "duration" => from(&[Text, Duration], Duration),
-        "dyn" | "type" => one.map(|_| Dyn),
+        "dyn" => one.map(|_| Dyn),
+        "type" => one.map(|_| Type::Unknown),
         "url" => from(&[Text], Opaque("net.URL")),
-        "ip" => from(&[Text], Opaque("net.IP")),
-        "cidr" => from(&[Text], Opaque("net.CIDR")),
+        "ip" => from(&[Text], Opaque(IP)),
+        "cidr" => from(&[Text], Opaque(CIDR)),
         "isURL" | "isQuantity" | "isSemver" | "isIP" | "isCIDR" => Some(Bool),
-        "quantity" => from(&[Text], Opaque("kubernetes.Quantity")),
-        "semver" => Some(Opaque("kubernetes.Semver")),
+        "quantity" => from(&[Text], Opaque(QUANTITY)),
+        "semver" => Some(Opaque(SEMVER)),
         "matches" => (arguments.len() == 2 && arguments.iter().all(|one| one.fits(&Text))).then_some(Bool),
         _ => return Given::Unknown,
     })
@@ -90,9 +103,9 @@ fn has_size(of: &Type<'_>) -> bool {
 
 fn method<'a>(function: &str, target: &Type<'a>, arguments: &[Type<'a>]) -> Given<'a> {
     use Type::{Bool, Dyn, Int, List, Text, Timestamp};
-    // Nothing is known of what it is called on.
-    if *target == Dyn {
-        return if is_method(function) { Given::Type(Dyn) } else { Given::Unknown };
+    // Whatever it is called on has the method, or it fails when it is called.
+    if matches!(target, Dyn | Type::Unknown) {
+        return of_anything(function);
     }
     if let Type::Optional(of) = target {
         return Given::from(match function {
@@ -123,7 +136,11 @@ fn method<'a>(function: &str, target: &Type<'a>, arguments: &[Type<'a>]) -> Give
         "indexOf" | "lastIndexOf" if *target == Text => texts(&[Text, Int], 1, Int),
         "indexOf" | "lastIndexOf" => matches!(target, List(_)).then_some(Int),
         "hasValue" | "value" | "orValue" | "or" => None,
-        "reverse" => matches!(target, List(_)).then(|| target.clone()),
+        "reverse" | "distinct" | "sort" | "slice" => matches!(target, List(_)).then(|| target.clone()),
+        "first" | "last" => match target {
+            List(of) => Some(Type::optional((**of).clone())),
+            _ => None,
+        },
         "isSorted" => of_ordered(target, arguments, |_| Bool),
         "min" | "max" => of_ordered(target, arguments, Clone::clone),
         "sum" => match target {
@@ -151,16 +168,13 @@ fn method<'a>(function: &str, target: &Type<'a>, arguments: &[Type<'a>]) -> Give
 
 /// The methods of what only functions can look into.
 const LIBRARY: &str = "\
-    add asApproximateFloat asInteger compareTo containsCIDR containsIP family getEscapedPath getHost getHostname getPort \
-    getQuery getScheme ip isGlobalUnicast isGreaterThan isInteger isLessThan isLinkLocalMulticast isLinkLocalUnicast \
-    isLoopback isUnspecified major masked minor patch prefixLength sign sub";
+    add allowed asApproximateFloat asInteger check compareTo containsCIDR containsIP error errored family fieldSelector \
+    getEscapedPath getHost getHostname getPort getQuery getScheme group ip isGlobalUnicast isGreaterThan isInteger \
+    isLessThan isLinkLocalMulticast isLinkLocalUnicast isLoopback isUnspecified labelSelector major masked minor name \
+    namespace patch path prefixLength reason resource serviceAccount sign sub subresource validate";
 
 fn library<'a>(function: &str, target: &Type<'a>, arguments: &[Type<'a>]) -> Option<Type<'a>> {
     use Type::{Bool, Double, Int, Opaque, Text};
-    const QUANTITY: &str = "kubernetes.Quantity";
-    const SEMVER: &str = "kubernetes.Semver";
-    const IP: &str = "net.IP";
-    const CIDR: &str = "net.CIDR";
     let Opaque(name) = target else { return None };
     let takes = |wanted: &[&Type<'a>]| match arguments {
         [one] => wanted.iter().any(|wanted| one.fits(wanted)),
@@ -191,6 +205,17 @@ fn library<'a>(function: &str, target: &Type<'a>, arguments: &[Type<'a>]) -> Opt
         ("net.URL", "getEscapedPath" | "getHost" | "getHostname" | "getPort" | "getScheme") => {
             (Text, arguments.is_empty())
         }
+        (AUTHORIZER, "path") => (Opaque(PATH), takes(&[&Text])),
+        (AUTHORIZER, "group") => (Opaque(GROUP), takes(&[&Text])),
+        (AUTHORIZER, "serviceAccount") => (target.clone(), arguments.len() == 2),
+        (GROUP, "resource") => (Opaque(RESOURCE), takes(&[&Text])),
+        (RESOURCE, "subresource" | "namespace" | "name" | "fieldSelector" | "labelSelector") => {
+            (target.clone(), takes(&[&Text]))
+        }
+        (PATH | RESOURCE, "check") => (Opaque(DECISION), takes(&[&Text])),
+        (DECISION, "allowed" | "errored") => (Bool, arguments.is_empty()),
+        (DECISION, "reason" | "error") => (Text, arguments.is_empty()),
+        (FORMAT, "validate") => (Type::optional(Type::list(Text)), takes(&[&Text])),
         ("net.URL", "getQuery") => {
             (Type::Map(Box::new(Text), Box::new(Type::list(Text))), arguments.is_empty())
         }
@@ -214,12 +239,57 @@ fn of_ordered<'a>(
     (ordered && arguments.is_empty()).then(|| gives(of))
 }
 
-/// Whether some type has a method of that name.
-fn is_method(function: &str) -> bool {
-    const METHODS: &str = "\
-        size startsWith endsWith matches contains lowerAscii upperAscii trim charAt replace substring split \
-        find findAll format indexOf lastIndexOf isSorted min max sum getFullYear getMonth getDate \
-        getDayOfMonth getDayOfWeek getDayOfYear getHours getMinutes getSeconds getMilliseconds hasValue \
-        value orValue or join";
-    listed(METHODS, function) || listed(LIBRARY, function)
+/// What a method gives that is called on something of which nothing is known.
+fn of_anything<'a>(function: &str) -> Given<'a> {
+    use Type::{Bool, Double, Dyn, Int, List, Opaque, Text, Unknown};
+    Given::Type(match function {
+        "startsWith"
+        | "endsWith"
+        | "matches"
+        | "contains"
+        | "isSorted"
+        | "hasValue"
+        | "isInteger"
+        | "isGreaterThan"
+        | "isLessThan"
+        | "containsIP"
+        | "containsCIDR"
+        | "isGlobalUnicast"
+        | "isLinkLocalMulticast"
+        | "isLinkLocalUnicast"
+        | "isLoopback"
+        | "isUnspecified"
+        | "allowed"
+        | "errored" => Bool,
+        "size" | "indexOf" | "lastIndexOf" | "getFullYear" | "getMonth" | "getDate" | "getDayOfMonth"
+        | "getDayOfWeek" | "getDayOfYear" | "getHours" | "getMinutes" | "getSeconds" | "getMilliseconds"
+        | "sign" | "asInteger" | "compareTo" | "family" | "major" | "minor" | "patch" | "prefixLength" => Int,
+        "lowerAscii" | "upperAscii" | "trim" | "charAt" | "replace" | "substring" | "find" | "format"
+        | "join" | "getEscapedPath" | "getHost" | "getHostname" | "getPort" | "getScheme" | "error"
+        | "reason" => Text,
+        "split" | "findAll" => List(Box::new(Text)),
+        "asApproximateFloat" => Double,
+        "ip" => Opaque(IP),
+        "masked" => Opaque(CIDR),
+        "min" | "max" | "sum" => Dyn,
+        "value" | "orValue" | "or" | "reverse" => Unknown,
+        _ if listed(LIBRARY, function) => Unknown,
+        _ => return Given::Unknown,
+    })
+}
+
+/// What `space.function(…)` gives.
+pub(super) fn of_space<'a>(space: &str, function: &str, arguments: &[Type<'a>]) -> Type<'a> {
+    match (space, function) {
+        ("sets", _) | ("ip", "isCanonical") => Type::Bool,
+        ("jsonpatch", "escapeKey") | ("strings", "quote") => Type::Text,
+        ("format", "named") => Type::optional(Type::Opaque(FORMAT)),
+        ("format", _) => Type::Opaque(FORMAT),
+        ("lists", "range") => Type::list(Type::Int),
+        ("optional", "of" | "ofNonZeroValue") => {
+            arguments.first().map_or(Type::Unknown, |of| Type::optional(of.clone()))
+        }
+        ("optional", "none") => Type::optional(Type::Dyn),
+        _ => Type::Unknown,
+    }
 }

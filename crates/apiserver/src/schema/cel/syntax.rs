@@ -42,6 +42,12 @@ pub(super) enum Form {
         function: String,
         arguments: Vec<Node>,
     },
+    /// `name{field: value}`.
+    Struct {
+        name: String,
+        /// Where the colon stands, the field, and its value.
+        fields: Vec<(usize, String, Node)>,
+    },
     List(Vec<Node>),
     Map(Vec<(Node, Node)>),
     /// `!x` or `-x`.
@@ -176,6 +182,15 @@ fn number(rest: &str) -> (Form, usize) {
     (form, end)
 }
 
+/// The dotted name that a node is, if it is one.
+fn path(node: &Node) -> Option<String> {
+    match &node.form {
+        Form::Name(name) => Some(name.clone()),
+        Form::Select { operand, field, optional: false } => Some(format!("{}.{field}", path(operand)?)),
+        _ => None,
+    }
+}
+
 struct Parser {
     tokens: Vec<(usize, Token)>,
     next: usize,
@@ -247,6 +262,9 @@ impl Parser {
                     }
                     (_, None) => Node { at, form: Form::Select { operand, field: name, optional } },
                 };
+                if let Some(path) = path(&node).filter(|_| self.is_next("{")) {
+                    node = self.structure(path)?;
+                }
             } else if let Some(at) = self.sign("[") {
                 let optional = self.sign("?").is_some();
                 let index = Box::new(self.expression()?);
@@ -268,6 +286,7 @@ impl Parser {
                     let arguments = self.until(")")?;
                     Some(Node { at, form: Form::Call { target: None, function: name, arguments } })
                 }
+                None if self.is_next("{") => self.structure(name),
                 None => Some(Node { at, form: Form::Name(name) }),
             },
             Token::Sign("(") => {
@@ -292,6 +311,25 @@ impl Parser {
             }
         }
         Some(found)
+    }
+
+    fn is_next(&self, wanted: &str) -> bool {
+        matches!(self.tokens.get(self.next), Some((_, Token::Sign(sign))) if *sign == wanted)
+    }
+
+    fn structure(&mut self, name: String) -> Option<Node> {
+        let at = self.sign("{")?;
+        let mut fields = Vec::new();
+        while self.sign("}").is_none() {
+            let field = self.name()?;
+            let colon = self.sign(":")?;
+            fields.push((colon, field, self.expression()?));
+            if self.sign(",").is_none() {
+                self.sign("}")?;
+                break;
+            }
+        }
+        Some(Node { at, form: Form::Struct { name, fields } })
     }
 
     fn entries(&mut self) -> Option<Vec<(Node, Node)>> {

@@ -1,16 +1,22 @@
 //! The types that the check of an expression knows, and how a schema declares them.
 
-use std::fmt;
+use std::{fmt, sync::Arc};
 
 use serde_json::Value as Json;
 
 use super::convert::escaped;
+
+/// The keyword by which a schema says that its type has a name, and fields that need no escaping. No schema of a
+/// user can have it.
+pub(super) const BUILT_IN: &str = "$name";
 
 /// What is known of a value before there is one.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Type<'a> {
     /// Anything: nothing can be wrong with it.
     Dyn,
+    /// The real server may know what it is, but nothing is known here: nothing is said about it.
+    Unknown,
     Bool,
     Int,
     Uint,
@@ -32,6 +38,8 @@ pub(super) enum Type<'a> {
     },
     /// The metadata of a resource, of which the name can be seen.
     Metadata,
+    /// What a policy has computed before.
+    Variables(Arc<Vec<(String, Type<'static>)>>),
 }
 
 impl<'a> Type<'a> {
@@ -67,11 +75,17 @@ impl<'a> Type<'a> {
     pub(super) fn field(&self, name: &str) -> Option<Self> {
         match self {
             Self::Metadata => matches!(name, "name" | "generateName").then_some(Self::Text),
+            Self::Variables(known) => {
+                known.iter().rev().find(|(known, _)| known == name).map(|(_, of)| of.clone())
+            }
             Self::Object { resource: true, .. } if matches!(name, "apiVersion" | "kind") => Some(Self::Text),
             Self::Object { resource: true, .. } if name == "metadata" => Some(Self::Metadata),
             Self::Object { schema, .. } => {
                 let properties = schema["properties"].as_object()?;
-                let (_, property) = properties.iter().find(|(property, _)| escaped(property) == name)?;
+                let is_built_in = schema.get(BUILT_IN).is_some();
+                let is_meant =
+                    |property: &str| if is_built_in { property == name } else { escaped(property) == name };
+                let (_, property) = properties.iter().find(|(property, _)| is_meant(property))?;
                 Self::of(property, false)
             }
             _ => None,
@@ -89,12 +103,26 @@ impl<'a> Type<'a> {
     /// Whether a value of one type may be where the other is wanted.
     pub(super) fn fits(&self, other: &Self) -> bool {
         match (self, other) {
-            (Self::Dyn, _) | (_, Self::Dyn) => true,
+            (Self::Dyn | Self::Unknown, _) | (_, Self::Dyn | Self::Unknown) => true,
             (Self::List(one), Self::List(other)) | (Self::Optional(one), Self::Optional(other)) => {
                 one.fits(other)
             }
             (Self::Map(key, value), Self::Map(other_key, other)) => key.fits(other_key) && value.fits(other),
             (Self::Null, other) | (other, Self::Null) => other.may_be_null(),
+            (one, other) => one == other,
+        }
+    }
+
+    /// Whether both are one type, as far as that is known.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Unknown, _) | (_, Self::Unknown) => true,
+            (Self::List(one), Self::List(other)) | (Self::Optional(one), Self::Optional(other)) => {
+                one.is_same(other)
+            }
+            (Self::Map(key, value), Self::Map(other_key, other)) => {
+                key.is_same(other_key) && value.is_same(other)
+            }
             (one, other) => one == other,
         }
     }
@@ -119,6 +147,7 @@ impl<'a> Type<'a> {
     /// What both branches of a choice have in common, if anything.
     pub(super) fn joined(self, other: Self) -> Self {
         match (self, other) {
+            (Self::Unknown, _) | (_, Self::Unknown) => Self::Unknown,
             (Self::Null, other) | (other, Self::Null) => other,
             (one, other) if one == other => one,
             _ => Self::Dyn,
@@ -129,7 +158,7 @@ impl<'a> Type<'a> {
 impl fmt::Display for Type<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Dyn => f.write_str("dyn"),
+            Self::Dyn | Self::Unknown => f.write_str("dyn"),
             Self::Bool => f.write_str("bool"),
             Self::Int => f.write_str("int"),
             Self::Uint => f.write_str("uint"),
@@ -143,8 +172,10 @@ impl fmt::Display for Type<'_> {
             Self::Map(key, value) => write!(f, "map({key}, {value})"),
             Self::Optional(of) => write!(f, "optional_type({of})"),
             Self::Opaque(name) => f.write_str(name),
-            // The real server's name for it has a number that is another one every time.
-            Self::Object { .. } | Self::Metadata => f.write_str("selfType"),
+            // The real server's name for a custom one has a number that is another one every time.
+            Self::Object { schema, .. } => f.write_str(schema[BUILT_IN].as_str().unwrap_or("selfType")),
+            Self::Metadata => f.write_str("selfType"),
+            Self::Variables(_) => f.write_str("kubernetes.variables"),
         }
     }
 }

@@ -20,6 +20,7 @@ use rand::{RngExt, SeedableRng, rngs::StdRng};
 use serde_json::{Value, json};
 
 const DIRECTORY: &str = "WINDLASS_TEST_CRASH_DIRECTORY";
+const SYNC: &str = "WINDLASS_TEST_CRASH_SYNC";
 const WRITERS: u64 = 32;
 const KILLS: u64 = 200;
 
@@ -33,9 +34,9 @@ fn draft(name: &str, turn: u64) -> Draft {
     Draft::encode(&value, Arc::from([]))
 }
 
-fn open(path: &Path) -> Store {
+fn open(path: &Path, sync: bool) -> Store {
     // Checkpoints all the time: they must be safe to be killed in, too.
-    let options = DiskOptions { history: 64, checkpoint_after: 64 * 1024 };
+    let options = DiskOptions { history: 64, checkpoint_after: 64 * 1024, sync };
     Store::open(&DataDirectory::open(path).unwrap(), options).unwrap()
 }
 
@@ -72,7 +73,8 @@ async fn write(store: Arc<Store>, writer: u64) -> Result<(), DiskFailed> {
 #[ignore = "run by its neighbours, which kill it"]
 async fn the_process_that_is_killed() {
     let Ok(path) = std::env::var(DIRECTORY) else { return };
-    let store = Arc::new(open(Path::new(&path)));
+    let sync = std::env::var(SYNC).is_ok_and(|sync| sync == "true");
+    let store = Arc::new(open(Path::new(&path), sync));
     println!("\nopened {}", store.revision());
     let writers = (0..WRITERS).map(|writer| tokio::spawn(write(Arc::clone(&store), writer)));
     for failed in futures::future::join_all(writers).await {
@@ -80,7 +82,7 @@ async fn the_process_that_is_killed() {
     }
 }
 
-fn victim(directory: &Path, shell: &str) -> Child {
+fn victim(directory: &Path, shell: &str, sync: bool) -> Child {
     let binary = std::env::current_exe().unwrap();
     let mut command = Command::new("sh");
     command.arg("-c").arg(format!("{shell} exec \"$0\" \"$@\"")).arg(binary);
@@ -91,7 +93,8 @@ fn victim(directory: &Path, shell: &str) -> Child {
         "--nocapture",
         "-q",
     ]);
-    command.env(DIRECTORY, directory).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap()
+    command.env(DIRECTORY, directory).env(SYNC, sync.to_string());
+    command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap()
 }
 
 /// What was acknowledged last for each name: its revision, and whether it must be there.
@@ -125,8 +128,8 @@ impl Acknowledged {
 }
 
 /// Lets a process write for a while, kills it, and returns how much it acknowledged.
-fn kill_once(directory: &Path, random: &mut StdRng, known: &mut Acknowledged) -> usize {
-    let mut child = victim(directory, "");
+fn kill_once(directory: &Path, sync: bool, random: &mut StdRng, known: &mut Acknowledged) -> usize {
+    let mut child = victim(directory, "", sync);
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
     lines.by_ref().find(|line| line.starts_with("opened")).expect("the store must open");
     let (before, pause) = (random.random_range(0..60), random.random_range(0..8000));
@@ -144,9 +147,10 @@ fn what_was_acknowledged_survives_hundreds_of_kills() {
     let folder = tempfile::tempdir().unwrap();
     let mut random = StdRng::seed_from_u64(5);
     let (mut known, mut count, mut revision) = (Acknowledged::default(), 0, 1);
-    for _ in 0..KILLS {
-        count += kill_once(folder.path(), &mut random, &mut known);
-        let store = open(folder.path());
+    for kill in 0..KILLS {
+        // With and without waiting for the disk: a kill takes nothing from the system.
+        count += kill_once(folder.path(), kill % 2 == 0, &mut random, &mut known);
+        let store = open(folder.path(), true);
         known.check(&store);
         assert!(store.revision() >= revision, "the revision went back");
         revision = store.revision();
@@ -158,7 +162,7 @@ fn what_was_acknowledged_survives_hundreds_of_kills() {
 fn a_full_disk_refuses_writes_and_loses_none() {
     let folder = tempfile::tempdir().unwrap();
     // No file may grow beyond 100 blocks: writing fails as on a full disk, without needing one.
-    let mut child = victim(folder.path(), "trap '' XFSZ; ulimit -f 100;");
+    let mut child = victim(folder.path(), "trap '' XFSZ; ulimit -f 100;", true);
     let mut known = Acknowledged::default();
     let mut output = String::new();
     child.stdout.take().unwrap().read_to_string(&mut output).unwrap();
@@ -172,5 +176,5 @@ fn a_full_disk_refuses_writes_and_loses_none() {
         failures[0]
     );
     assert!(count > 20, "only {count} writes were acknowledged");
-    known.check(&open(folder.path()));
+    known.check(&open(folder.path(), true));
 }

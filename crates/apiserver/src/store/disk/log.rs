@@ -280,7 +280,9 @@ impl Writer {
         let Some(last) = self.batch.last().map(|record| record.object.revision) else { return Ok(()) };
         // At a fixed place: a second try overwrites what the first one left.
         self.tail.file.write_all_at(&self.buffer, self.tail.length).map_err(Failure::Write)?;
-        self.tail.file.sync_data().map_err(Failure::Sync)?;
+        if self.options.sync {
+            self.tail.file.sync_data().map_err(Failure::Sync)?;
+        }
         self.tail.length += self.buffer.len() as u64;
         self.buffer.clear();
         self.buffer.shrink_to(BUFFER);

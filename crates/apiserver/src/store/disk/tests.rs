@@ -16,10 +16,10 @@ use super::{
 use crate::data_directory::DataDirectory;
 
 /// A checkpoint after almost every batch.
-const SMALL: DiskOptions = DiskOptions { history: 8, checkpoint_after: 600 };
+const SMALL: DiskOptions = DiskOptions { history: 8, checkpoint_after: 600, sync: true };
 
 /// Never a checkpoint: one log with everything.
-const LONG: DiskOptions = DiskOptions { history: 1000, checkpoint_after: u64::MAX };
+const LONG: DiskOptions = DiskOptions { history: 1000, checkpoint_after: u64::MAX, sync: false };
 
 fn table(plural: &str) -> TableName {
     TableName { group: "".into(), plural: plural.into() }

@@ -31,7 +31,7 @@ impl<'a, 't> Check<'a, 't> {
             ("optMap" | "optFlatMap", [_, body], [name, ..]) => {
                 let of = match self.node(target) {
                     Type::Optional(of) => *of,
-                    _ => Type::Dyn,
+                    _ => Type::Unknown,
                 };
                 let given = self.with(&[(name, of)], body);
                 Some(if function == "optMap" { Type::optional(given) } else { given })
@@ -74,7 +74,7 @@ impl<'a, 't> Check<'a, 't> {
                     self.test(&variables, test);
                 }
                 let given = self.with(&variables, body);
-                Some(if function == "transformList" { Type::list(given) } else { Type::Dyn })
+                Some(if function == "transformList" { Type::list(given) } else { Type::Unknown })
             }
             _ => None,
         }
@@ -104,12 +104,12 @@ impl<'a, 't> Check<'a, 't> {
         match self.node(target) {
             Type::List(of) => ((*of).clone(), *of),
             Type::Map(key, value) => (*key, *value),
-            Type::Dyn => (Type::Dyn, Type::Dyn),
+            of @ (Type::Dyn | Type::Unknown) => (of.clone(), of),
             other => {
                 let words = format!(
                     "expression of type '{other}' cannot be range of a comprehension (must be list, map, or dynamic)"
                 );
-                (self.wrong(target.at, words), Type::Dyn)
+                (self.wrong(target.at, words), Type::Unknown)
             }
         }
     }

@@ -1,5 +1,6 @@
 //! Who asks, and what they may do.
 
+pub(crate) mod asker;
 pub(crate) mod escalation;
 pub mod rbac;
 pub mod token;

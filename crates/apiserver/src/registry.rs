@@ -55,12 +55,14 @@ use crate::{
     admission::{Hooks, Policies},
     auth::{
         Identity,
+        asker::Asker,
         rbac::{Action, Authorizer, Rule},
         token::Signer,
     },
     descriptions::Descriptions,
     environment::Environment,
     error::{Error, Result},
+    schema::cel::Access,
     store::{Fields, Key, Object, Store},
     webhook::{Call, CallError, Caller, Resolver, Routes},
 };
@@ -72,7 +74,7 @@ pub struct Registry {
     catalog: tokio::sync::watch::Sender<Arc<Catalog>>,
     environment: Environment,
     addresses: Mutex<service::Addresses>,
-    authorizer: Authorizer,
+    authorizer: Arc<Authorizer>,
     /// Held while a catalogue is made, so that an older one never replaces a newer one.
     definitions: Mutex<crd::Known>,
     /// Held while definitions settle, so that two of them never decide about names at once.
@@ -101,7 +103,7 @@ impl Registry {
             catalog: tokio::sync::watch::Sender::new(Arc::new(Catalog::built_in())),
             environment,
             addresses: Mutex::default(),
-            authorizer: Authorizer::default(),
+            authorizer: Arc::default(),
             definitions: Mutex::default(),
             settling: Mutex::default(),
             unsettled: AtomicBool::new(false),
@@ -203,6 +205,12 @@ impl Registry {
     /// Whether the user may do it.
     pub fn allows(&self, who: &Identity, action: Action<'_>) -> bool {
         self.authorizer.allows(&self.store, who, action)
+    }
+
+    /// What expressions of admission can ask about the user.
+    pub(crate) fn asker(&self, who: &Identity) -> Arc<dyn Access> {
+        let (store, authorizer) = (Arc::clone(&self.store), Arc::clone(&self.authorizer));
+        Arc::new(Asker { store, authorizer, who: who.clone() })
     }
 
     /// Everything that the user may do in a namespace, or everywhere if that is empty.

@@ -8,6 +8,7 @@ use super::{
     Attributes,
     patch::{self, Problem},
     plan::Hook,
+    policy::evaluate::{self, Input},
     review::{self, Unusable, Verdict},
     rules::Match,
 };
@@ -34,7 +35,7 @@ const EXEMPT: [&str; 6] = [
 ];
 
 /// The objects of a request in one version of their resource.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Versioned {
     object: Option<Value>,
     old: Option<Value>,
@@ -217,7 +218,7 @@ impl Registry {
         let Some(resource) = selected else { return Ok(None) };
         let (object, old) = self.in_version(request, &resource, object, old).await?;
         let versioned = Versioned { object, old };
-        let met = conditions_met(request, hook, &resource, &versioned)?;
+        let met = self.conditions_met(request, hook, &resource, &versioned)?;
         Ok(met.then_some((resource, versioned)))
     }
 
@@ -311,6 +312,27 @@ impl Registry {
             .map(|found| Arc::clone(found))
     }
 
+    /// Whether the webhook's own conditions hold. A condition that is false wins over one that fails.
+    fn conditions_met(
+        &self,
+        request: &Attributes<'_>,
+        hook: &Hook,
+        resource: &Resource,
+        versioned: &Versioned,
+    ) -> Result<bool> {
+        if hook.match_conditions.is_empty() {
+            return Ok(true);
+        }
+        let Versioned { object, old } = versioned.clone();
+        let (namespace, access) = (self.namespace_object(request), self.asker(request.user));
+        let input = Input { request, resource, object, old, namespace, params: Value::Null, access };
+        match evaluate::conditions(&hook.match_conditions, &evaluate::variables(&input)) {
+            Ok(met) => Ok(met),
+            Err(_) if hook.fails_open() => Ok(false),
+            Err(why) => Err(Error::forbidden(request.target.resource.named(), &request.name, why)),
+        }
+    }
+
     /// Asks one webhook. A verdict is a yes.
     async fn ask(
         &self,
@@ -353,45 +375,6 @@ impl Registry {
             return Ok(verdict);
         }
         Err(Trouble::Refused(denied(&hook.name, verdict.status)))
-    }
-}
-
-/// Whether the webhook's own conditions hold. A condition that is false wins over one that fails.
-fn conditions_met(
-    request: &Attributes<'_>,
-    hook: &Hook,
-    resource: &Resource,
-    versioned: &Versioned,
-) -> Result<bool> {
-    if hook.match_conditions.is_empty() {
-        return Ok(true);
-    }
-    let Versioned { object, old } = versioned;
-    let fields = review::fields("", request, resource, None, None);
-    let nothing = Value::Null;
-    let variables = [
-        ("object", object.as_ref().unwrap_or(&nothing)),
-        ("oldObject", old.as_ref().unwrap_or(&nothing)),
-        ("request", &fields),
-    ];
-    let mut problems = Vec::new();
-    for condition in &hook.match_conditions {
-        let met = condition.compiled().and_then(|expression| expression.evaluate_bool(&variables));
-        match met {
-            Ok(true) => {}
-            Ok(false) => return Ok(false),
-            Err(error) => problems
-                .push(format!("expression '{}' resulted in error: {error}", condition.expression.trim())),
-        }
-    }
-    match problems.as_slice() {
-        [] => Ok(true),
-        _ if hook.fails_open() => Ok(false),
-        [one] => Err(Error::forbidden(request.target.resource.named(), &request.name, one)),
-        several => {
-            let why = format!("[{}]", several.join(", "));
-            Err(Error::forbidden(request.target.resource.named(), &request.name, why))
-        }
     }
 }
 

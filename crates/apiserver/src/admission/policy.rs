@@ -1,7 +1,7 @@
 //! Admission policies: rules about objects, written in CEL and kept in the API itself. Validating ones say no,
 //! mutating ones change.
 
-mod evaluate;
+pub(super) mod evaluate;
 mod mutate;
 pub(super) mod validate;
 
@@ -216,7 +216,9 @@ impl Registry {
         let (object, old) = (object.cloned(), old.cloned());
         let (object, old) = self.in_version(request, &resource, object, old).await?;
         let namespace = self.namespace_object(request);
-        let mut input = Input { request, resource: &resource, object, old, namespace, params: Value::Null };
+        let access = self.asker(request.user);
+        let mut input =
+            Input { request, resource: &resource, object, old, namespace, params: Value::Null, access };
         let params = match self.params(request, policy, binding) {
             Ok(params) => params,
             Err(why) => {
@@ -233,7 +235,7 @@ impl Registry {
         Ok(outcomes)
     }
 
-    fn namespace_object(&self, request: &Attributes<'_>) -> Value {
+    pub(super) fn namespace_object(&self, request: &Attributes<'_>) -> Value {
         let table = TableName { group: "".into(), plural: "namespaces".into() };
         let found = self.store().get(&table, &Key::new("", request.namespace()));
         let found = found.filter(|_| !request.is_namespace());
@@ -280,7 +282,8 @@ impl Registry {
     }
 }
 
-/// The answer to a request that policies deny: the first of them gives the message and the reason.
+/// The answer to a request that policies deny: the first of them gives the message and the reason, and is the only one
+/// that is told of.
 fn refuse(request: &Attributes<'_>, denials: &[Denial]) -> Result<()> {
     let Some(first) = denials.first() else { return Ok(()) };
     let mut error = Error::forbidden(request.target.resource.named(), &request.name, &first.message);
@@ -293,14 +296,8 @@ fn refuse(request: &Attributes<'_>, denials: &[Denial]) -> Result<()> {
     error.reason = Some(reason);
     error.code = reason.code();
     if let Some(details) = &mut error.details {
-        details.causes = denials
-            .iter()
-            .map(|denial| crate::error::Cause {
-                reason: String::new(),
-                message: denial.message.clone(),
-                field: String::new(),
-            })
-            .collect();
+        let message = first.message.clone();
+        details.causes = vec![crate::error::Cause { reason: String::new(), message, field: String::new() }];
     }
     Err(error)
 }

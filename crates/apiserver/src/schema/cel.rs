@@ -12,6 +12,7 @@ use kube_cel::{
 };
 
 mod admission;
+mod authorizer;
 mod check;
 mod convert;
 mod cost;
@@ -22,6 +23,7 @@ mod syntax;
 mod types;
 
 pub(crate) use admission::{Outcome, Scope, is_identifier};
+pub(crate) use authorizer::{Access, Asking, Deed, REQUEST_RESOURCE, Resource};
 pub(crate) use check::{Wanted, compile as compile_rule};
 pub(crate) use convert::{plain, to_json, typed};
 pub(crate) use cost::{most_in_a_request, whole};
@@ -41,6 +43,7 @@ const LARGE_STACK: usize = 128 << 20;
 static FUNCTIONS: LazyLock<Context<'static>> = LazyLock::new(|| {
     let mut context = Context::default().with_all();
     macros::register(&mut context);
+    authorizer::register(&mut context);
     context
 });
 

@@ -1,6 +1,6 @@
 //! What a policy says of one request.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, sync::Arc};
 
 use kube_cel::cel::Value as Cel;
 use serde_json::Value;
@@ -9,18 +9,19 @@ use super::{super::review, Condition, PolicySpec, Validation};
 use crate::{
     admission::Attributes,
     registry::Resource,
-    schema::cel::{Expression, plain},
+    schema::cel::{self, Access, Asking, CelError, Deed, Expression, REQUEST_RESOURCE, plain},
 };
 
 /// What expressions see.
 #[derive(Debug)]
-pub(super) struct Input<'a> {
-    pub(super) request: &'a Attributes<'a>,
-    pub(super) resource: &'a Resource,
-    pub(super) object: Option<Value>,
-    pub(super) old: Option<Value>,
-    pub(super) namespace: Value,
-    pub(super) params: Value,
+pub(in crate::admission) struct Input<'a> {
+    pub(in crate::admission) request: &'a Attributes<'a>,
+    pub(in crate::admission) resource: &'a Resource,
+    pub(in crate::admission) object: Option<Value>,
+    pub(in crate::admission) old: Option<Value>,
+    pub(in crate::admission) namespace: Value,
+    pub(in crate::admission) params: Value,
+    pub(in crate::admission) access: Arc<dyn Access>,
 }
 
 /// A validation that failed.
@@ -30,7 +31,55 @@ pub(super) struct Outcome {
     pub(super) reason: Option<String>,
 }
 
-pub(super) type Variables = Vec<(&'static str, Cel)>;
+impl Input<'_> {
+    /// What the request is about, for those who want to know whether its sender may do something else with it.
+    fn deed(&self) -> Deed {
+        let target = self.request.target;
+        Deed::Resource(cel::Resource {
+            group: target.resource.group.to_string(),
+            plural: target.resource.plural.to_string(),
+            subresource: target.subresource.to_owned(),
+            namespace: target.namespace.to_owned(),
+            name: self.request.name.clone(),
+        })
+    }
+}
+
+/// What an expression can name.
+#[derive(Debug)]
+pub(in crate::admission) struct Variables {
+    values: Vec<(&'static str, Cel)>,
+    /// The variables of the policy that have no value, and why.
+    failed: HashMap<String, String>,
+}
+
+impl Variables {
+    /// What an expression gives, or why it does not.
+    pub(super) fn evaluate(&self, expression: Result<&Expression, CelError>) -> Result<Cel, String> {
+        expression.and_then(|expression| expression.evaluate(&self.values)).map_err(|error| {
+            let told = error.to_string();
+            let missing = told.strip_prefix("no such key: ").and_then(|name| self.failed.get_key_value(name));
+            match missing {
+                Some((name, why)) => format!("composited variable \"{name}\" fails to evaluate: {why}"),
+                None => told,
+            }
+        })
+    }
+
+    /// Adds `variables`, each of which may use the ones before it. One that fails is missing, and so fails its users.
+    pub(super) fn compose(&mut self, spec: &PolicySpec) {
+        let mut composed: HashMap<String, Cel> = HashMap::new();
+        for variable in &spec.variables {
+            self.values.push(("variables", Cel::from(composed.clone())));
+            match self.evaluate(variable.value.compiled()) {
+                Ok(value) => drop(composed.insert(variable.name.clone(), value)),
+                Err(why) => drop(self.failed.insert(variable.name.clone(), why)),
+            }
+            self.values.pop();
+        }
+        self.values.push(("variables", Cel::from(composed)));
+    }
+}
 
 /// The validations that the request fails.
 pub(super) fn evaluate(spec: &PolicySpec, input: &Input<'_>) -> Vec<Outcome> {
@@ -42,7 +91,7 @@ pub(super) fn evaluate(spec: &PolicySpec, input: &Input<'_>) -> Vec<Outcome> {
         Err(_) if fails_open => return Vec::new(),
         Err(message) => return vec![Outcome { message, reason: None }],
     }
-    add_composed(spec, &mut variables);
+    variables.compose(spec);
     spec.validations
         .iter()
         .filter_map(|validation| match holds(&validation.check, &variables) {
@@ -57,32 +106,22 @@ pub(super) fn evaluate(spec: &PolicySpec, input: &Input<'_>) -> Vec<Outcome> {
         .collect()
 }
 
-pub(super) fn variables(input: &Input<'_>) -> Variables {
+pub(in crate::admission) fn variables(input: &Input<'_>) -> Variables {
     let fields = review::fields("", input.request, input.resource, None, None);
     let shown = |value: &Option<Value>| value.as_ref().map_or(Cel::Null, plain);
-    vec![
+    let values = vec![
         ("object", shown(&input.object)),
         ("oldObject", shown(&input.old)),
         ("request", plain(&fields)),
         ("namespaceObject", plain(&input.namespace)),
         ("params", plain(&input.params)),
-    ]
+        ("authorizer", Asking::start(Arc::clone(&input.access))),
+        (REQUEST_RESOURCE, Asking::about(Arc::clone(&input.access), input.deed())),
+    ];
+    Variables { values, failed: HashMap::new() }
 }
 
-/// Adds `variables`, each of which may use the ones before it. One that fails is missing, and so fails its users.
-pub(super) fn add_composed(spec: &PolicySpec, variables: &mut Variables) {
-    let mut composed: HashMap<String, Cel> = HashMap::new();
-    for variable in &spec.variables {
-        let mut known = variables.clone();
-        known.push(("variables", Cel::from(composed.clone())));
-        if let Ok(value) = variable.value.compiled().and_then(|expression| expression.evaluate(&known)) {
-            composed.insert(variable.name.clone(), value);
-        }
-    }
-    variables.push(("variables", Cel::from(composed)));
-}
-
-pub(super) fn conditions(list: &[Condition], variables: &Variables) -> Result<bool, String> {
+pub(in crate::admission) fn conditions(list: &[Condition], variables: &Variables) -> Result<bool, String> {
     let mut problems = Vec::new();
     for condition in list {
         match holds(condition, variables) {
@@ -102,8 +141,7 @@ fn holds(condition: &Condition, variables: &Variables) -> Result<bool, String> {
     let failed = |why: &dyn std::fmt::Display| {
         format!("expression '{}' resulted in error: {why}", condition.expression.trim())
     };
-    let value = condition.compiled().and_then(|expression| expression.evaluate(variables));
-    match value.map_err(|error| failed(&error))? {
+    match variables.evaluate(condition.compiled()).map_err(|error| failed(&error))? {
         Cel::Bool(result) => Ok(result),
         other => Err(failed(&format!("expected bool, got {}", other.type_of()))),
     }
@@ -114,7 +152,7 @@ fn message(validation: &Validation, variables: &Variables) -> String {
     let told = Expression::compile(&validation.message_expression)
         .ok()
         .filter(|_| !validation.message_expression.is_empty())
-        .and_then(|expression| expression.evaluate(variables).ok());
+        .and_then(|expression| variables.evaluate(Ok(&expression)).ok());
     if let Some(Cel::String(text)) = told
         && !text.trim().is_empty()
         && !text.contains('\n')

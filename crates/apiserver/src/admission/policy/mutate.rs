@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::{
     Binding, Condition, Policy,
-    evaluate::{self, Input, add_composed, conditions},
+    evaluate::{self, Input, conditions},
 };
 use crate::{
     admission::{
@@ -88,8 +88,16 @@ impl Registry {
         };
         let (shown, old) = self.in_version(request, &resource, Some(object.clone()), old.cloned()).await?;
         let namespace = self.namespace_object(request);
-        let mut input =
-            Input { request, resource: &resource, object: shown, old, namespace, params: Value::Null };
+        let access = self.asker(request.user);
+        let mut input = Input {
+            request,
+            resource: &resource,
+            object: shown,
+            old,
+            namespace,
+            params: Value::Null,
+            access,
+        };
         for params in params {
             input.params = params;
             if let Err(why) = self.run(policy, &resource, &mut input) {
@@ -110,11 +118,11 @@ impl Registry {
         }
         for mutation in &policy.spec.mutations {
             let mut variables = evaluate::variables(input);
-            add_composed(&policy.spec, &mut variables);
+            variables.compose(&policy.spec);
             let Some(mut object) = input.object.clone() else { return Ok(()) };
             let made = |condition: &Condition| -> Result<Value, String> {
                 let expression = condition.expression.trim();
-                let value = condition.compiled().and_then(|compiled| compiled.evaluate(&variables));
+                let value = variables.evaluate(condition.compiled());
                 let value: Cel =
                     value.map_err(|error| format!("expression '{expression}' resulted in error: {error}"))?;
                 let unusable = || format!("expression '{expression}' resulted in a value that is no JSON");

@@ -25,10 +25,10 @@ const FORMAT: &str = "kubernetes.NamedFormat";
 
 /// What asks whether somebody may do something.
 pub(super) const AUTHORIZER: &str = "kubernetes.authorization.Authorizer";
-const PATH: &str = "kubernetes.authorization.PathCheck";
-const GROUP: &str = "kubernetes.authorization.GroupCheck";
+pub(super) const PATH: &str = "kubernetes.authorization.PathCheck";
+pub(super) const GROUP: &str = "kubernetes.authorization.GroupCheck";
 pub(super) const RESOURCE: &str = "kubernetes.authorization.ResourceCheck";
-const DECISION: &str = "kubernetes.authorization.Decision";
+pub(super) const DECISION: &str = "kubernetes.authorization.Decision";
 
 fn listed(names: &str, name: &str) -> bool {
     names.split(' ').any(|one| one == name)

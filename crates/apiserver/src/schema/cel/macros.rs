@@ -15,7 +15,7 @@ use kube_cel::cel::{
     parser::Parser,
 };
 
-use super::CelError;
+use super::{CelError, authorizer};
 
 /// Functions that no expression can name: `@` is not part of an identifier.
 const INDICES: &str = "@indices";
@@ -112,6 +112,12 @@ pub(super) fn expand(mut tree: IdedExpr) -> Result<IdedExpr, CelError> {
     }
     if let Expr::Struct(literal) = &mut tree.expr {
         tree.expr = as_map(std::mem::take(literal))?;
+        return Ok(tree);
+    }
+    if let Expr::Select(select) = &tree.expr
+        && let Some(variable) = authorizer::request_resource(select)
+    {
+        tree.expr = variable;
         return Ok(tree);
     }
     if let Expr::Call(call) = &mut tree.expr {

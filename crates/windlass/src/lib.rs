@@ -81,7 +81,7 @@
 //! | `SetControllerReference` | done by [`Context::apply`] and [`Context::create_child`] |
 //! | `Status().Patch` | [`Context::update_status`], [`Context::patch_status`] |
 //! | expectations | not needed: own writes are in the cache before the call returns |
-//! | `controllerutil.AddFinalizer` | [`Context::finalize`] |
+//! | `controllerutil.AddFinalizer` | [`Context::finalize`]; for a cleanup of several runs [`Context::guard`] and [`Context::release`] |
 //! | `EventRecorder` | [`Context::event`] |
 //! | `meta.SetStatusCondition` | [`conditions::set`] |
 //! | `// +kubebuilder:rbac` markers | [`Operator::rbac`], computed |

@@ -3,6 +3,10 @@
 //! A function that is missing here is known by name alone, if the engine has it: nothing is said
 //! about its arguments.
 
+mod library;
+
+pub(super) use self::library::{AUTHORIZER, DECISION, GROUP, PATH, RESOURCE};
+use self::library::{CIDR, FORMAT, IP, QUANTITY, SEMVER, URL};
 use super::types::Type;
 
 /// What stands before the dot in a function's name, and is no variable.
@@ -14,21 +18,7 @@ const TYPES: &[&str] =
     &["bool", "bytes", "double", "dyn", "int", "list", "map", "null_type", "string", "type", "uint"];
 
 /// Functions that have no signature below.
-const NAMES: &str = "\
-    distinct first flatten format last slice sort unwrapOpt";
-
-const QUANTITY: &str = "kubernetes.Quantity";
-const SEMVER: &str = "kubernetes.Semver";
-const IP: &str = "net.IP";
-const CIDR: &str = "net.CIDR";
-const FORMAT: &str = "kubernetes.NamedFormat";
-
-/// What asks whether somebody may do something.
-pub(super) const AUTHORIZER: &str = "kubernetes.authorization.Authorizer";
-pub(super) const PATH: &str = "kubernetes.authorization.PathCheck";
-pub(super) const GROUP: &str = "kubernetes.authorization.GroupCheck";
-pub(super) const RESOURCE: &str = "kubernetes.authorization.ResourceCheck";
-pub(super) const DECISION: &str = "kubernetes.authorization.Decision";
+const NAMES: &str = "distinct first flatten format last slice sort unwrapOpt";
 
 fn listed(names: &str, name: &str) -> bool {
     names.split(' ').any(|one| one == name)
@@ -86,7 +76,7 @@ fn global<'a>(function: &str, arguments: &[Type<'a>]) -> Given<'a> {
         "duration" => from(&[Text, Duration], Duration),
         "dyn" => one.map(|_| Dyn),
         "type" => one.map(|_| Type::Unknown),
-        "url" => from(&[Text], Opaque("net.URL")),
+        "url" => from(&[Text], Opaque(URL)),
         "ip" => from(&[Text], Opaque(IP)),
         "cidr" => from(&[Text], Opaque(CIDR)),
         "isURL" | "isQuantity" | "isSemver" | "isIP" | "isCIDR" => Some(Bool),
@@ -161,67 +151,9 @@ fn method<'a>(function: &str, target: &Type<'a>, arguments: &[Type<'a>]) -> Give
             let between = arguments.len() < 2 && arguments.iter().all(|one| one.fits(&Text));
             (texts && between).then_some(Text)
         }
-        _ if listed(LIBRARY, function) => library(function, target, arguments),
+        _ if listed(library::METHODS, function) => library::method(function, target, arguments),
         _ => return Given::Unknown,
     })
-}
-
-/// The methods of what only functions can look into.
-const LIBRARY: &str = "\
-    add allowed asApproximateFloat asInteger check compareTo containsCIDR containsIP error errored family fieldSelector \
-    getEscapedPath getHost getHostname getPort getQuery getScheme group ip isGlobalUnicast isGreaterThan isInteger \
-    isLessThan isLinkLocalMulticast isLinkLocalUnicast isLoopback isUnspecified labelSelector major masked minor name \
-    namespace patch path prefixLength reason resource serviceAccount sign sub subresource validate";
-
-fn library<'a>(function: &str, target: &Type<'a>, arguments: &[Type<'a>]) -> Option<Type<'a>> {
-    use Type::{Bool, Double, Int, Opaque, Text};
-    let Opaque(name) = target else { return None };
-    let takes = |wanted: &[&Type<'a>]| match arguments {
-        [one] => wanted.iter().any(|wanted| one.fits(wanted)),
-        _ => false,
-    };
-    let (gives, fits) = match (*name, function) {
-        (QUANTITY, "sign" | "asInteger") => (Int, arguments.is_empty()),
-        (QUANTITY, "isInteger") => (Bool, arguments.is_empty()),
-        (QUANTITY, "asApproximateFloat") => (Double, arguments.is_empty()),
-        (QUANTITY, "add" | "sub") => (target.clone(), takes(&[target, &Int])),
-        (QUANTITY | SEMVER, "isGreaterThan" | "isLessThan") => (Bool, takes(&[target])),
-        (QUANTITY | SEMVER, "compareTo") => (Int, takes(&[target])),
-        (SEMVER, "major" | "minor" | "patch") | (IP, "family") | (CIDR, "prefixLength") => {
-            (Int, arguments.is_empty())
-        }
-        (
-            IP,
-            "isGlobalUnicast"
-            | "isLinkLocalMulticast"
-            | "isLinkLocalUnicast"
-            | "isLoopback"
-            | "isUnspecified",
-        ) => (Bool, arguments.is_empty()),
-        (CIDR, "containsIP") => (Bool, takes(&[&Opaque(IP), &Text])),
-        (CIDR, "containsCIDR") => (Bool, takes(&[target, &Text])),
-        (CIDR, "ip") => (Opaque(IP), arguments.is_empty()),
-        (CIDR, "masked") => (target.clone(), arguments.is_empty()),
-        ("net.URL", "getEscapedPath" | "getHost" | "getHostname" | "getPort" | "getScheme") => {
-            (Text, arguments.is_empty())
-        }
-        (AUTHORIZER, "path") => (Opaque(PATH), takes(&[&Text])),
-        (AUTHORIZER, "group") => (Opaque(GROUP), takes(&[&Text])),
-        (AUTHORIZER, "serviceAccount") => (target.clone(), arguments.len() == 2),
-        (GROUP, "resource") => (Opaque(RESOURCE), takes(&[&Text])),
-        (RESOURCE, "subresource" | "namespace" | "name" | "fieldSelector" | "labelSelector") => {
-            (target.clone(), takes(&[&Text]))
-        }
-        (PATH | RESOURCE, "check") => (Opaque(DECISION), takes(&[&Text])),
-        (DECISION, "allowed" | "errored") => (Bool, arguments.is_empty()),
-        (DECISION, "reason" | "error") => (Text, arguments.is_empty()),
-        (FORMAT, "validate") => (Type::optional(Type::list(Text)), takes(&[&Text])),
-        ("net.URL", "getQuery") => {
-            (Type::Map(Box::new(Text), Box::new(Type::list(Text))), arguments.is_empty())
-        }
-        _ => return None,
-    };
-    fits.then_some(gives)
 }
 
 /// A function of lists whose elements have an order.
@@ -273,7 +205,7 @@ fn of_anything<'a>(function: &str) -> Given<'a> {
         "masked" => Opaque(CIDR),
         "min" | "max" | "sum" => Dyn,
         "value" | "orValue" | "or" | "reverse" => Unknown,
-        _ if listed(LIBRARY, function) => Unknown,
+        _ if listed(library::METHODS, function) => Unknown,
         _ => return Given::Unknown,
     })
 }

@@ -81,13 +81,6 @@ impl<'a> Check<'a> {
         items(self.old, list).any(|one| text(one, field) == expression)
     }
 
-    /// An expression that has to be there, or not.
-    fn expression(&mut self, scope: &Scope, at: String, expression: &str, wanted: Outcome) {
-        if let Err(error) = scope.check(expression, wanted) {
-            self.causes.push(Cause::invalid(at, &json!(expression), error));
-        }
-    }
-
     /// What both kinds of policy begin with.
     fn beginning(&mut self, spec: &Value) {
         one_of(spec, "spec", "failurePolicy", &["Fail", "Ignore"], &mut self.causes);
@@ -184,11 +177,11 @@ impl<'a> Check<'a> {
 
     fn validation(&mut self, validation: &Value, at: &str) {
         let expression = text(validation, "expression");
-        let scope = self.scope.clone();
         if expression.trim().is_empty() {
             self.causes.push(Cause::required(format!("{at}.expression"), "expression is not specified"));
         } else if !self.was_accepted("validations", "expression", expression) {
-            self.expression(&scope, format!("{at}.expression"), expression, Outcome::Truth);
+            let at = format!("{at}.expression");
+            self.causes.extend(wrong(&self.scope, at, expression, Outcome::Truth));
         }
         let not_empty = "must be non-empty if specified";
         let expression = text(validation, "messageExpression");
@@ -197,8 +190,8 @@ impl<'a> Check<'a> {
             self.causes.push(Cause::invalid(at, &json!(expression), not_empty));
         } else if !expression.is_empty() && !self.was_accepted("validations", "messageExpression", expression)
         {
-            let scope = scope.without_authorizer();
-            self.expression(&scope, format!("{at}.messageExpression"), expression, Outcome::Text);
+            let (scope, at) = (self.scope.without_authorizer(), format!("{at}.messageExpression"));
+            self.causes.extend(wrong(&scope, at, expression, Outcome::Text));
         }
         let message = text(validation, "message");
         if !message.is_empty() && message.trim().is_empty() {
@@ -232,8 +225,7 @@ impl<'a> Check<'a> {
                 let why = format!("must not exceed {MAX_ANNOTATION} bytes in length");
                 self.causes.push(Cause::required(place, &why));
             } else if !self.was_accepted("auditAnnotations", "valueExpression", expression) {
-                let scope = self.scope.clone();
-                self.expression(&scope, place, expression, Outcome::TextOrNull);
+                self.causes.extend(wrong(&self.scope, place, expression, Outcome::TextOrNull));
             }
             if all[..index].iter().any(|before| text(before, "key") == key) {
                 self.causes.push(duplicate(&format!("{at}.key"), key));
@@ -261,8 +253,8 @@ impl<'a> Check<'a> {
             if expression.is_empty() {
                 self.causes.push(Cause::required(format!("{at}.{own}.expression"), ""));
             } else if !known {
-                let scope = self.scope.clone();
-                self.expression(&scope, format!("{at}.{own}.expression"), expression, wanted);
+                let at = format!("{at}.{own}.expression");
+                self.causes.extend(wrong(&self.scope, at, expression, wanted));
             }
         }
         if mutation.get(other).is_some() {
@@ -270,4 +262,10 @@ impl<'a> Check<'a> {
             self.causes.push(Cause::invalid(format!("{at}.{other}"), &json!(format!("{{{other}}}")), why));
         }
     }
+}
+
+/// What is wrong with an expression, if anything is.
+fn wrong(scope: &Scope, at: String, expression: &str, wanted: Outcome) -> Option<Cause> {
+    let error = scope.check(expression, wanted).err()?;
+    Some(Cause::invalid(at, &json!(expression), error))
 }

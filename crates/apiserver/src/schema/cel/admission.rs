@@ -10,6 +10,7 @@ use serde_json::{Value as Json, json};
 use super::{
     CelError, Expression,
     check::{OBJECT, PATCH, types_of},
+    convert::RESERVED,
     functions::AUTHORIZER,
     on_large_stack,
     syntax::{self, Form},
@@ -153,29 +154,6 @@ impl Scope {
 
 /// Whether a variable may be called so.
 pub(crate) fn is_identifier(name: &str) -> bool {
-    const RESERVED: [&str; 21] = [
-        "as",
-        "break",
-        "const",
-        "continue",
-        "else",
-        "false",
-        "for",
-        "function",
-        "if",
-        "import",
-        "in",
-        "let",
-        "loop",
-        "namespace",
-        "null",
-        "package",
-        "return",
-        "true",
-        "var",
-        "void",
-        "while",
-    ];
     let mut characters = name.chars();
     characters.next().is_some_and(|first| first.is_ascii_alphabetic() || first == '_')
         && characters.all(|one| one.is_ascii_alphanumeric() || one == '_')

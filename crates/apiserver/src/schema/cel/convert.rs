@@ -15,7 +15,7 @@ use crate::schema::{
 };
 
 /// Names that CEL keeps for itself; as fields they are written with underscores around them.
-const RESERVED: [&str; 21] = [
+pub(super) const RESERVED: [&str; 21] = [
     "as",
     "break",
     "const",

@@ -88,7 +88,7 @@ fn global<'a>(function: &str, arguments: &[Type<'a>]) -> Given<'a> {
 }
 
 fn has_size(of: &Type<'_>) -> bool {
-    matches!(of, Type::Dyn | Type::Text | Type::Bytes | Type::List(_) | Type::Map(..))
+    matches!(of, Type::Dyn | Type::Unknown | Type::Text | Type::Bytes | Type::List(_) | Type::Map(..))
 }
 
 fn method<'a>(function: &str, target: &Type<'a>, arguments: &[Type<'a>]) -> Given<'a> {
@@ -135,7 +135,7 @@ fn method<'a>(function: &str, target: &Type<'a>, arguments: &[Type<'a>]) -> Give
         "min" | "max" => of_ordered(target, arguments, Clone::clone),
         "sum" => match target {
             List(of) if arguments.is_empty() => {
-                let summed = of.is_number() || matches!(**of, Dyn | Type::Duration);
+                let summed = of.is_number() || matches!(**of, Dyn | Type::Unknown | Type::Duration);
                 summed.then(|| (**of).clone())
             }
             _ => None,
@@ -166,7 +166,13 @@ fn of_ordered<'a>(
     let ordered = of.is_number()
         || matches!(
             **of,
-            Type::Dyn | Type::Text | Type::Bytes | Type::Bool | Type::Timestamp | Type::Duration
+            Type::Dyn
+                | Type::Unknown
+                | Type::Text
+                | Type::Bytes
+                | Type::Bool
+                | Type::Timestamp
+                | Type::Duration
         );
     (ordered && arguments.is_empty()).then(|| gives(of))
 }
@@ -200,11 +206,12 @@ fn of_anything<'a>(function: &str) -> Given<'a> {
         | "join" | "getEscapedPath" | "getHost" | "getHostname" | "getPort" | "getScheme" | "error"
         | "reason" => Text,
         "split" | "findAll" => List(Box::new(Text)),
+        "reverse" => List(Box::new(Dyn)),
         "asApproximateFloat" => Double,
         "ip" => Opaque(IP),
         "masked" => Opaque(CIDR),
         "min" | "max" | "sum" => Dyn,
-        "value" | "orValue" | "or" | "reverse" => Unknown,
+        "value" | "orValue" | "or" => Unknown,
         _ if listed(library::METHODS, function) => Unknown,
         _ => return Given::Unknown,
     })
@@ -221,7 +228,7 @@ pub(super) fn of_space<'a>(space: &str, function: &str, arguments: &[Type<'a>]) 
         ("optional", "of" | "ofNonZeroValue") => {
             arguments.first().map_or(Type::Unknown, |of| Type::optional(of.clone()))
         }
-        ("optional", "none") => Type::optional(Type::Dyn),
+        ("optional", "none") => Type::optional(Type::Unknown),
         _ => Type::Unknown,
     }
 }

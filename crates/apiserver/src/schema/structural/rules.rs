@@ -81,13 +81,15 @@ impl Rules {
             }
         }
         let message = text(rule, "messageExpression");
-        match compile(message, cel::Wanted::Message) {
-            _ if message.is_empty() || compiled.is_err() => {}
-            Ok(checked) => {
+        // Nobody looks at the message of a rule that does not compile.
+        let is_checked = !message.is_empty() && compiled.is_ok();
+        match is_checked.then(|| compile(message, cel::Wanted::Message)) {
+            None => {}
+            Some(Ok(checked)) => {
                 let cost = checked.most.unwrap_or(0);
                 self.pays(&format!("{at}.messageExpression"), "estimated messageExpression cost", cost);
             }
-            Err(error) => {
+            Some(Err(error)) => {
                 let why = match &error {
                     CelError::Compile(_) => format!("messageExpression {error}"),
                     _ => error.to_string(),

@@ -112,6 +112,18 @@ impl<'a> Estimator<'a> {
         part
     }
 
+    /// What the test of a loop costs that may have none.
+    #[expect(
+        clippy::option_option,
+        reason = "that there is no test and that nothing is known are two answers"
+    )]
+    fn test(&mut self, locals: &[(&'a str, Local)], test: Option<&'a Node>) -> Option<Option<Range>> {
+        match test {
+            Some(test) => self.with(locals.to_vec(), test).map(|test| Some(test.cost)),
+            None => Some(None),
+        }
+    }
+
     fn looped(of: &Type<'a>, range: &Part<'a>, shape: &Shape, step: Range) -> Part<'a> {
         let each = step.plus(shape.condition);
         let cost = range.cost.plus(shape.begin).plus(shape.end).plus(range.size().times(each));
@@ -151,10 +163,7 @@ impl<'a> Estimator<'a> {
         test: Option<&'a Node>,
         body: Option<&'a Node>,
     ) -> Option<Part<'a>> {
-        let test = match test {
-            Some(test) => Some(self.with(locals.clone(), test)?.cost),
-            None => None,
-        };
+        let test = self.test(&locals, test)?;
         let body = self.with(locals, body?)?;
         let step = if_so(test, Range::fixed(2).plus(LIST).plus(body.cost));
         let shape = Shape { begin: LIST, condition: Range::ZERO, end: Range::fixed(1) };
@@ -173,10 +182,7 @@ impl<'a> Estimator<'a> {
         body: &'a Node,
         keyed: bool,
     ) -> Option<Part<'a>> {
-        let test = match test {
-            Some(test) => Some(self.with(locals.clone(), test)?.cost),
-            None => None,
-        };
+        let test = self.test(&locals, test)?;
         let body = self.with(locals, body)?;
         let step = if_so(test, Range::fixed(if keyed { 3 } else { 2 }).plus(body.cost));
         let shape = Shape { begin: MAP, condition: Range::ZERO, end: Range::fixed(1) };

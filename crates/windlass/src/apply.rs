@@ -16,13 +16,19 @@ use crate::{
 };
 
 mod child;
+mod digest;
 mod fields;
 mod held;
 mod intent;
-mod quantity;
+mod ownership;
+mod place;
+mod recall;
+mod succeed;
 
 pub(crate) use child::{OwnedKind, OwnedStore};
 pub(crate) use fields::FieldSet;
+pub(crate) use ownership::{FieldManager, Ownership};
+pub(crate) use recall::Recall;
 
 type Erased = Arc<dyn Any + Send + Sync>;
 type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;

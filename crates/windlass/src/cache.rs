@@ -12,7 +12,7 @@ use std::sync::{
 use tokio::sync::watch;
 
 use crate::{
-    apply::FieldSet,
+    apply::{FieldManager, Ownership},
     object::{AnyObject, Kind, ObjectKey},
 };
 
@@ -102,7 +102,7 @@ impl<K: AnyObject> Store<K> {
     /// are seldom looked at.
     fn new(
         kind: Kind,
-        field_manager: Arc<str>,
+        field_manager: Arc<FieldManager>,
         scope: Scope,
         live: bool,
         transform: Option<Transform<K>>,
@@ -149,10 +149,16 @@ impl<K: AnyObject> Store<K> {
         Some(self.open(&kept))
     }
 
-    /// The object and the fields of it that our field manager owns.
-    pub(crate) fn get_with_fields(&self, key: &ObjectKey) -> Option<(Arc<K>, Option<Arc<FieldSet>>)> {
-        let (kept, fields) = self.read().get(key).map(|entry| (entry.kept.clone(), entry.fields.clone()))?;
-        Some((self.open(&kept), fields))
+    /// The object, and what of it is ours.
+    pub(crate) fn get_with_ownership(&self, key: &ObjectKey) -> Option<(Arc<K>, Ownership)> {
+        let (kept, ownership) =
+            self.read().get(key).map(|entry| (entry.kept.clone(), entry.ownership.clone()))?;
+        Some((self.open(&kept), ownership))
+    }
+
+    /// Whether we applied the object with this key.
+    pub(crate) fn is_applied(&self, key: &ObjectKey) -> bool {
+        self.read().get(key).is_some_and(|entry| entry.ownership.fields.is_some())
     }
 
     pub(crate) fn list(&self, namespace: Option<&str>) -> Vec<Arc<K>> {

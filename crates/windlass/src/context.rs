@@ -10,7 +10,7 @@ use kube::{
 };
 
 use crate::{
-    apply::{self, Applied, Attempt, Children, OnFailure, Owner},
+    apply::{self, Applied, Attempt, Children, FieldManager, OnFailure, Owner, Recall},
     cache::{Fresh, Origin, Reader, Store},
     clock::Clock,
     controller::{Owned, Watches},
@@ -33,7 +33,10 @@ pub(crate) use write::encode;
 /// The part of a context that all runs of a controller share.
 pub(crate) struct Shared {
     pub(crate) controller: Arc<str>,
-    pub(crate) field_manager: Arc<str>,
+    pub(crate) field_manager: Arc<FieldManager>,
+    /// The names of all controllers of the operator.
+    pub(crate) controllers: Arc<[String]>,
+    pub(crate) recall: Recall,
     pub(crate) client: Client,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) reader: Reader,
@@ -153,7 +156,7 @@ impl<R: AnyObject> Context<R> {
 
     /// The field manager under which this operator writes.
     pub fn field_manager(&self) -> &str {
-        &self.shared.field_manager
+        self.shared.field_manager.name()
     }
 
     /// The operator's clock. Use it for every timestamp, so that tests can set the time.

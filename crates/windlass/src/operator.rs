@@ -47,6 +47,7 @@ pub struct Operator {
     clock: Arc<dyn Clock>,
     metrics: Metrics,
     field_manager: Option<String>,
+    former_field_managers: Vec<String>,
     drain: Duration,
     sync_timeout: Duration,
     leader: Option<LeaderElection>,
@@ -81,6 +82,7 @@ impl Operator {
             clock: Arc::new(SystemClock),
             metrics: Metrics::default(),
             field_manager: None,
+            former_field_managers: Vec::new(),
             drain: Duration::from_secs(30),
             sync_timeout: Duration::from_mins(2),
             leader: None,
@@ -171,6 +173,16 @@ impl Operator {
     /// The field manager of every write: the operator's name unless set.
     pub fn field_manager(mut self, manager: impl Into<String>) -> Self {
         self.field_manager = Some(manager.into());
+        self
+    }
+
+    /// Field managers whose fields on children become this operator's: the name under which an older version wrote, a
+    /// Go operator that this one replaces (`manager`), or `kubectl-client-side-apply`.
+    ///
+    /// Without this, what they have set and the children no longer want stays for ever: a server-side apply takes
+    /// away only what its own manager has set. It costs one request for each child, once.
+    pub fn former_field_managers<M: Into<String>>(mut self, managers: impl IntoIterator<Item = M>) -> Self {
+        self.former_field_managers.extend(managers.into_iter().map(Into::into));
         self
     }
 

@@ -4,7 +4,11 @@ use std::borrow::Cow;
 
 use kube::{
     Client,
-    api::{DeleteParams, GetParams, Patch, PatchParams, PostParams, Request},
+    api::{
+        DeleteParams, GetParams, ListParams, ObjectList, Patch, PatchParams, PostParams, Request,
+        VersionMatch,
+    },
+    core::PartialObjectMeta,
 };
 use serde::Deserialize;
 use serde_json::Value;
@@ -46,6 +50,25 @@ pub(crate) async fn get<K: AnyObject>(client: &Client, kind: &Kind, key: &Object
         Err(kube::Error::Api(status)) if status.is_not_found() => Ok(None),
         Err(error) => Err(fail(error)),
     }
+}
+
+/// Reads the metadata of one object as it was at a version; `None` if there was none.
+pub(crate) async fn get_at(
+    client: &Client,
+    kind: &Kind,
+    key: &ObjectKey,
+    version: u64,
+) -> Result<Option<PartialObjectMeta>> {
+    let fail = |source| failed("get", kind, key, source);
+    let params = ListParams {
+        field_selector: Some(format!("metadata.name={}", key.name())),
+        resource_version: Some(version.to_string()),
+        version_match: Some(VersionMatch::Exact),
+        ..ListParams::default()
+    };
+    let request = target(kind, key).list_metadata(&params).map_err(|e| fail(kube::Error::BuildRequest(e)))?;
+    let list: ObjectList<PartialObjectMeta> = client.request(request).await.map_err(fail)?;
+    Ok(list.items.into_iter().next())
 }
 
 /// Asks the API server whether there is an object, for no more of it than its metadata.

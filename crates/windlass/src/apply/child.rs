@@ -1,17 +1,16 @@
-//! One child of a known type: deciding whether a request is needed, sending it, and pruning its kind.
+//! One child of a known type: where it belongs, and the kind that a controller owns and prunes.
 
-use std::{any::Any, marker::PhantomData, sync::Arc};
+use std::{any::Any, sync::Arc};
 
-use kube::api::{Patch, PatchParams};
 use serde_json::Value;
 
-use super::{AnyChild, BoxFuture, Erased, FieldSet, Owner, held, intent};
+use super::{AnyChild, BoxFuture, Erased, Owner, digest, intent, place::Place};
 use crate::{
-    cache::{self, Fresh, Store},
-    context::{Shared, Trigger, encode, rehearsal},
+    cache::{self, Store},
+    context::{Shared, Trigger},
     error::{Error, Result},
-    object::{AnyObject, Kind, ObjectKey, uid},
-    owner, request,
+    object::{AnyObject, Kind, ObjectKey},
+    owner,
 };
 
 pub(super) struct Child<K> {
@@ -78,106 +77,10 @@ impl<K: AnyObject> AnyChild for Child<K> {
                 return Err(Error::NotServed { kind: Box::new(self.kind.clone()), key });
             }
             let body = intent::body(&self.object, &self.kind, &key, owner)?;
-            let place = Place::<K> { shared, owner, owned, kind: &self.kind, key, of: PhantomData };
-            let (object, written) = place.apply(body).await?;
+            let (object, written) =
+                Place::<K>::new(shared, owner, owned, &self.kind, key).apply(body).await?;
             Ok((object as Erased, written))
         })
-    }
-}
-
-/// Where a child goes.
-struct Place<'a, K> {
-    shared: &'a Shared,
-    owner: &'a Owner,
-    owned: Arc<dyn OwnedKind>,
-    kind: &'a Kind,
-    key: ObjectKey,
-    of: PhantomData<K>,
-}
-
-impl<K: AnyObject> Place<'_, K> {
-    async fn apply(&self, mut body: Value) -> Result<(Arc<K>, bool)> {
-        let live = self.live().await?;
-        if let Some((live, fields)) = &live {
-            if !owner::is_controlled_by(live.meta(), &self.owner.reference.uid) {
-                return Err(self.name_conflict());
-            }
-            if self.is_held(&body, &**live, fields.as_deref())? {
-                return Ok((live.clone(), false));
-            }
-            // Of an object that was replaced since, nothing may be overwritten.
-            body["metadata"]["uid"] = uid(&**live).into();
-        }
-        if self.shared.dry_run {
-            let live = live.as_ref().map(|(live, _)| &**live);
-            return Ok((Arc::new(rehearsal::merged("apply", self.kind, &self.key, live, &body)?), true));
-        }
-        let params = PatchParams {
-            field_manager: Some(self.shared.field_manager.to_string()),
-            // What we control is ours to decide; of what we have not seen, nothing may be taken by force.
-            force: live.is_some(),
-            ..PatchParams::default()
-        };
-        let (client, patch) = (&self.shared.client, Patch::Apply(&body));
-        match request::patch::<K>(client, "apply", self.kind, &self.key, None, &patch, &params).await {
-            Ok(object) => {
-                // The run that creates a child sees it in `Applied`; only others need to hear of it.
-                let trigger = if live.is_some() { Trigger::Everyone } else { Trigger::Others };
-                Ok((self.enter(object, trigger)?, true))
-            }
-            Err(error) if live.is_none() && error.is_conflict() => Err(self.foreign(error).await),
-            Err(error) => Err(error),
-        }
-    }
-
-    /// The child as it is: from the cache, or from the server where the cache may not hold it.
-    async fn live(&self) -> Result<Option<(Arc<K>, Option<Arc<FieldSet>>)>> {
-        match self.shared.reader.find_of::<K>(self.kind) {
-            Some(store) => match store.get_with_fields(&self.key) {
-                None if store.may_miss(&self.key) => self.fetch().await,
-                cached => Ok(cached),
-            },
-            // Only its metadata is cached.
-            None => self.fetch().await,
-        }
-    }
-
-    async fn fetch(&self) -> Result<Option<(Arc<K>, Option<Arc<FieldSet>>)>> {
-        let live = request::get::<K>(&self.shared.client, self.kind, &self.key).await?;
-        Ok(live.map(|live| {
-            let fresh = Fresh::from(live);
-            let fields = fresh.fields(&self.shared.field_manager).map(Arc::new);
-            (Arc::new(fresh.object), fields)
-        }))
-    }
-
-    fn enter(&self, written: Fresh<K>, trigger: Trigger) -> Result<Arc<K>> {
-        if let Some(store) = self.shared.reader.find_of::<K>(self.kind) {
-            return Ok(self.shared.written(&store, written, &self.owner.key, trigger));
-        }
-        let object = written.object;
-        let value = encode(&object, self.kind, &self.key)?;
-        self.owned.enter(self.shared, value, &self.owner.key, trigger);
-        Ok(Arc::new(object))
-    }
-
-    /// A conflict on an object that the cache did not know: someone else has just made it.
-    async fn foreign(&self, error: Error) -> Error {
-        match request::get::<K>(&self.shared.client, self.kind, &self.key).await {
-            Ok(Some(live)) if !owner::is_controlled_by(live.meta(), &self.owner.reference.uid) => {
-                self.name_conflict()
-            }
-            _ => error,
-        }
-    }
-
-    fn is_held(&self, body: &Value, live: &K, fields: Option<&FieldSet>) -> Result<bool> {
-        let Some(fields) = fields else { return Ok(false) };
-        Ok(held::holds(body, &encode(live, self.kind, &self.key)?, fields))
-    }
-
-    fn name_conflict(&self) -> Error {
-        self.owner.name_conflict(self.kind, &self.key)
     }
 }
 
@@ -231,14 +134,24 @@ impl<K: AnyObject> OwnedKind for OwnedStore<K> {
                 }
                 let Some(object) = self.store.get(&key) else { continue };
                 let ours = owner::is_controlled_by(object.meta(), &owner.reference.uid);
-                if !ours || object.meta().deletion_timestamp.is_some() {
+                let applied = self.store.is_applied(&key) && !is_of_another_controller(shared, &*object);
+                if !ours || !applied || object.meta().deletion_timestamp.is_some() {
                     continue;
                 }
                 tracing::info!(%kind, child = %key, "deleting a child that is no longer wanted");
                 shared.delete(Some(&*self.store), kind, &*object).await?;
+                shared.recall.forget(kind, &key);
                 pruned += 1;
             }
             Ok(pruned)
         })
     }
+}
+
+/// Whether another controller of this operator has applied the object.
+fn is_of_another_controller<K: AnyObject>(shared: &Shared, object: &K) -> bool {
+    let controller = shared.field_manager.mark_of(object.meta()).and_then(digest::controller_of);
+    controller.is_some_and(|name| {
+        *name != *shared.controller && shared.controllers.iter().any(|other| other == name)
+    })
 }

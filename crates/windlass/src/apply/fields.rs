@@ -62,13 +62,23 @@ impl ItemKey {
         element.strip_prefix("v:").and_then(|value| serde_json::from_str(value).ok()).map(Self::Value)
     }
 
-    /// Whether `item` is the one meant. A key field that the item leaves out was filled in by the server.
-    pub(crate) fn matches(&self, item: &Value) -> bool {
+    /// Whether `item` is the one meant.
+    pub(crate) fn is_of(&self, item: &Value) -> bool {
+        self.compared(item, false)
+    }
+
+    /// Whether `item` may be the one meant: a key field that it leaves out is filled in by the server.
+    pub(crate) fn may_be_of(&self, item: &Value) -> bool {
+        self.compared(item, true)
+    }
+
+    fn compared(&self, item: &Value, without: bool) -> bool {
+        let same = super::held::same_scalar;
         match self {
-            Self::Fields(fields) => fields
-                .iter()
-                .all(|(name, value)| item.get(name).is_none_or(|own| super::held::same_scalar(own, value))),
-            Self::Value(value) => super::held::same_scalar(item, value),
+            Self::Fields(fields) => {
+                fields.iter().all(|(name, value)| item.get(name).map_or(without, |own| same(own, value)))
+            }
+            Self::Value(value) => same(item, value),
         }
     }
 }
@@ -82,8 +92,10 @@ mod tests {
     #[test]
     fn a_key_matches_an_item_that_leaves_a_defaulted_key_field_out() {
         let key = ItemKey::parse(r#"k:{"containerPort":80,"protocol":"TCP"}"#).unwrap();
-        assert!(key.matches(&json!({"containerPort": 80})));
-        assert!(!key.matches(&json!({"containerPort": 80, "protocol": "UDP"})));
-        assert!(ItemKey::parse(r#"v:"a""#).unwrap().matches(&json!("a")));
+        assert!(key.may_be_of(&json!({"containerPort": 80})));
+        assert!(!key.is_of(&json!({"containerPort": 80})));
+        assert!(key.is_of(&json!({"containerPort": 80, "protocol": "TCP"})));
+        assert!(!key.may_be_of(&json!({"containerPort": 80, "protocol": "UDP"})));
+        assert!(ItemKey::parse(r#"v:"a""#).unwrap().is_of(&json!("a")));
     }
 }

@@ -1,20 +1,19 @@
-//! Whether a live object already is what we want, so that no request is needed.
+//! Whether an intent that was applied before is still in force, so that no request is needed.
 //!
-//! Enters: an intent, the live object and the set of fields that we own on it. Leaves: yes or no. The owned set
-//! tells the shape of every list (keyed, set or atomic), so that no schema is needed.
+//! Enters: an intent, the live object, and the set of fields that we own on it. Leaves: yes or no. That the intent
+//! is the one that was applied is shown by its [digest](super::digest), not here. What the server made of its values
+//! is not looked at either: the server keeps the books. Whoever changes or removes a field takes it out of our set,
+//! so that a set which still holds every field of the intent says that nobody has touched any.
 //!
 //! # Guarantees
 //!
-//! "Yes" means that an apply would change nothing: every field of the intent has its value (quantities and
-//! omitted zero values compared by meaning), we own every one of them, and we own no other. "No" costs one
-//! request and is never wrong.
+//! "Yes" for the intent that was applied last means that an apply would change nothing: we own all of its fields and
+//! no other, and its keyed lists are in its order. "No" costs one request and is never wrong. The set itself tells
+//! the shape of every list (keyed, set or atomic), so that no schema is needed.
 
 use serde_json::{Map, Value};
 
-use super::{
-    fields::{FieldSet, ItemKey},
-    quantity,
-};
+use super::fields::{FieldSet, ItemKey};
 
 /// Metadata that a manager never owns, or that is checked apart.
 const UNOWNED_METADATA: [&str; 9] = [
@@ -29,114 +28,97 @@ const UNOWNED_METADATA: [&str; 9] = [
     "selfLink",
 ];
 
-/// Whether `live` holds `intent`, and `owned` is exactly the set of fields that the intent has.
-pub(crate) fn holds(intent: &Value, live: &Value, owned: &FieldSet) -> bool {
-    let (Value::Object(intent), Value::Object(live)) = (intent, live) else { return false };
+/// Whether `owned` is the set of fields that the intent has, and `live` has its lists in the same order.
+pub(super) fn holds(intent: &Value, live: &Value, owned: &FieldSet) -> bool {
+    let Value::Object(intent) = intent else { return false };
     let (nothing, empty) = (FieldSet::default(), Map::new());
+    let (wanted, there) = (intent.get("metadata").unwrap_or(&Value::Null), &live["metadata"]);
     fields_held(intent, live, owned, &["apiVersion", "kind", "metadata"])
         && fields_held(
-            intent.get("metadata").and_then(Value::as_object).unwrap_or(&empty),
-            live.get("metadata").and_then(Value::as_object).unwrap_or(&empty),
+            wanted.as_object().unwrap_or(&empty),
+            there,
             owned.field("metadata").unwrap_or(&nothing),
             &UNOWNED_METADATA,
         )
+        && owners_held(wanted, there)
 }
 
-/// Compares the fields of an object both ways: what is wanted is there and ours, what is ours is wanted.
-fn fields_held(
-    intent: &Map<String, Value>,
-    live: &Map<String, Value>,
-    owned: &FieldSet,
-    skip: &[&str],
-) -> bool {
-    let compared = |(name, value): (&String, &Value)| match owned.field(name) {
-        Some(below) => held(name, value, live.get(name), below),
-        None => is_empty_container(value) && value_held(name, value, live.get(name)),
-    };
+/// Whether the live object has the wanted owner references. They are not in the set, where their uids would make that
+/// of every object another one.
+fn owners_held(wanted: &Value, live: &Value) -> bool {
+    let owners = |meta: &Value| meta["ownerReferences"].as_array().cloned().unwrap_or_default();
+    let there = owners(live);
+    owners(wanted).iter().all(|owner| there.contains(owner))
+}
+
+/// Compares the fields of an object both ways: what is wanted is ours, what is ours is wanted.
+fn fields_held(intent: &Map<String, Value>, live: &Value, owned: &FieldSet, skip: &[&str]) -> bool {
     let skipped = |name: &str| skip.contains(&name);
-    intent.iter().filter(|(name, _)| !skipped(name)).all(compared)
+    let ours = |(name, value): (&String, &Value)| {
+        owned.field(name).is_some_and(|below| value_held(value, &live[name.as_str()], below))
+    };
+    intent.iter().filter(|(name, _)| !skipped(name)).all(ours)
         && owned.fields().all(|name| skipped(name) || intent.contains_key(name))
 }
 
-fn held(name: &str, intent: &Value, live: Option<&Value>, owned: &FieldSet) -> bool {
+fn value_held(intent: &Value, live: &Value, owned: &FieldSet) -> bool {
+    // What is owned as a whole was changed by nobody, or it would not be.
     if owned.is_leaf() {
-        return value_held(name, intent, live);
+        return true;
     }
-    match (intent, live) {
-        (Value::Object(intent), Some(Value::Object(live))) => {
-            // The name of a map of quantities (`limits`) also describes the values in it.
-            if quantity::is_map(name) {
-                let same = |(k, v): (&String, &Value)| value_held(name, v, live.get(k));
-                return intent.iter().all(same) && covers_exactly(intent, owned);
-            }
-            fields_held(intent, live, owned, &[])
-        }
-        (Value::Array(intent), Some(Value::Array(live))) => items_held(name, intent, live, owned),
+    match intent {
+        Value::Object(intent) => fields_held(intent, live, owned, &[]),
+        Value::Array(intent) => items_held(intent, live, owned),
         _ => false,
     }
 }
 
-fn covers_exactly(intent: &Map<String, Value>, owned: &FieldSet) -> bool {
-    intent.keys().all(|name| owned.field(name).is_some())
-        && owned.fields().all(|name| intent.contains_key(name))
-}
-
-/// Compares a keyed list or a set: each wanted item is one that we own, and we own no more than those.
-fn items_held(name: &str, intent: &[Value], live: &[Value], owned: &FieldSet) -> bool {
-    let owned_items: Vec<(ItemKey, &FieldSet)> = owned.items().collect();
-    if owned_items.len() != intent.len() {
-        return false;
-    }
-    intent.iter().all(|item| {
-        let mut candidates = owned_items.iter().filter(|(key, _)| key.matches(item));
-        let (Some((key, below)), None) = (candidates.next(), candidates.next()) else { return false };
-        let live_item = live.iter().find(|candidate| key.matches(candidate));
-        held(name, item, live_item, below)
+/// Compares a keyed list or a set: each wanted item is one that we own, we own no more than those, and they follow
+/// each other as is wanted. The order is in no set: it may matter, and others can change it.
+fn items_held(intent: &[Value], live: &Value, owned: &FieldSet) -> bool {
+    let Some(items) = owned_items(intent, owned) else { return false };
+    let live = live.as_array().map_or(&[][..], Vec::as_slice);
+    let mut behind = 0;
+    intent.iter().zip(items).all(|(item, (key, below))| {
+        // What is ours and not to be seen has been left out of the cache.
+        let Some(at) = live.iter().position(|candidate| key.is_of(candidate)) else {
+            return value_held(item, &Value::Null, below);
+        };
+        let in_order = at >= behind;
+        behind = at + 1;
+        in_order && value_held(item, &live[at], below)
     })
 }
 
-/// Whether `live` holds the value, whoever owns it. Fields that only the live value has were filled in.
-fn value_held(name: &str, intent: &Value, live: Option<&Value>) -> bool {
-    let Some(live) = live else { return is_zero(intent) };
-    match (intent, live) {
-        (Value::Object(intent), Value::Object(live)) => intent.iter().all(|(key, value)| {
-            let describing = if quantity::is_map(name) { name } else { key };
-            value_held(describing, value, live.get(key))
-        }),
-        (Value::Array(intent), Value::Array(live)) => {
-            intent.len() == live.len() && intent.iter().zip(live).all(|(a, b)| value_held(name, a, Some(b)))
-        }
-        (Value::String(a), Value::String(b)) if a != b => quantity::names(name) && quantity::same(a, b),
-        (intent, live) => same_scalar(intent, live),
+/// The owned item of each wanted one; `None` unless there is exactly one for each.
+fn owned_items<'a>(intent: &[Value], owned: &'a FieldSet) -> Option<Vec<(ItemKey, &'a FieldSet)>> {
+    let mut items: Vec<_> = owned.items().map(Some).collect();
+    if items.len() != intent.len() {
+        return None;
     }
+    let mut found: Vec<Option<_>> = intent.iter().map(|_| None).collect();
+    // Items that say all of their key come first. What the others leave out was filled in, and may be the key of one
+    // that says it: of the ports 53/UDP and 53 the second is 53/TCP.
+    for complete in [true, false] {
+        for (item, found) in intent.iter().zip(&mut found).filter(|(_, found)| found.is_none()) {
+            let matches = |key: &ItemKey| if complete { key.is_of(item) } else { key.may_be_of(item) };
+            let mut candidates =
+                items.iter_mut().filter(|one| one.as_ref().is_some_and(|(key, _)| matches(key)));
+            match (candidates.next(), candidates.next()) {
+                (Some(one), None) => *found = one.take(),
+                _ if complete => {}
+                _ => return None,
+            }
+        }
+    }
+    found.into_iter().collect()
 }
 
 /// Equality of scalars, with numbers compared by value.
-pub(crate) fn same_scalar(a: &Value, b: &Value) -> bool {
+pub(super) fn same_scalar(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(a), Value::Number(b)) => a == b || a.as_f64() == b.as_f64(),
         (a, b) => a == b,
-    }
-}
-
-/// Values that Go's `omitempty` leaves out, so that a live object without the field holds them.
-fn is_zero(value: &Value) -> bool {
-    match value {
-        Value::Null | Value::Bool(false) => true,
-        Value::Bool(true) => false,
-        Value::Number(number) => number.as_f64() == Some(0.0),
-        Value::String(text) => text.is_empty(),
-        Value::Array(items) => items.is_empty(),
-        Value::Object(map) => map.values().all(is_zero),
-    }
-}
-
-fn is_empty_container(value: &Value) -> bool {
-    match value {
-        Value::Null => true,
-        Value::Array(items) => items.is_empty(),
-        Value::Object(map) => map.is_empty(),
-        _ => false,
     }
 }
 

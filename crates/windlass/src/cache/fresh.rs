@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 
 use super::snug;
 use crate::{
-    apply::FieldSet,
+    apply::{FieldManager, FieldSet},
     object::{AnyObject, ObjectKey},
 };
 
@@ -90,13 +90,21 @@ impl<K: AnyObject> Fresh<K> {
         Ok(Self { object: snug::from_str(&rest)?, managed: Some(managed.into()), text: Some(rest) })
     }
 
-    /// What `manager` applied to the main resource; `None` if nothing.
-    pub(crate) fn fields(&self, manager: &str) -> Option<FieldSet> {
-        let entries: Vec<Entry<'_>> = serde_json::from_str(self.managed.as_deref()?).ok()?;
-        let ours = |entry: &&Entry<'_>| {
-            entry.manager == manager && entry.operation == "Apply" && entry.subresource.is_empty()
-        };
-        FieldSet::parse(entries.iter().find(ours)?.fields?.get())
+    /// Whether anybody but `manager` has a part in the main resource.
+    pub(crate) fn has_managers_beside(&self, manager: &str) -> bool {
+        let entries = self.managed.as_deref().and_then(|managed| serde_json::from_str(managed).ok());
+        let entries: Vec<Entry<'_>> = entries.unwrap_or_default();
+        entries.iter().any(|entry| entry.manager != manager && entry.subresource.is_empty())
+    }
+
+    /// What `manager` applied to the main resource, if anything, and whether it has fields to take over.
+    pub(crate) fn fields(&self, manager: &FieldManager) -> (Option<FieldSet>, bool) {
+        let Some(managed) = self.managed.as_deref() else { return (None, false) };
+        let entries: Vec<Entry<'_>> = serde_json::from_str(managed).unwrap_or_default();
+        let main = || entries.iter().filter(|entry| entry.subresource.is_empty());
+        let ours = main().find(|entry| entry.manager == manager.name() && entry.operation == "Apply");
+        let fields = ours.and_then(|entry| FieldSet::parse(entry.fields?.get()));
+        (fields, main().any(|entry| manager.succeeds(&entry.manager)))
     }
 }
 
@@ -131,20 +139,24 @@ mod tests {
 
     #[test]
     fn only_what_the_manager_applied_to_the_main_resource_counts() {
+        let us = FieldManager::new("us", vec!["before".into()]);
         let fields = |entries: &[Value]| {
             let value = map(entries);
             let read = Fresh::<ConfigMap>::read(&value.to_string()).unwrap();
             let typed = Fresh::from(serde_json::from_value::<ConfigMap>(value).unwrap());
             assert_eq!(read.object, typed.object);
             assert_eq!(read.object.metadata.managed_fields, None);
-            assert_eq!(read.fields("us"), typed.fields("us"));
-            read.fields("us")
+            assert_eq!(read.fields(&us), typed.fields(&us));
+            read.fields(&us)
         };
-        assert_eq!(fields(&[entry("us", "Update", ""), entry("us", "Apply", "status")]), None);
-        let ours = fields(&[entry("them", "Apply", ""), entry("us", "Apply", "")]).unwrap();
-        assert!(ours.field("data").unwrap().field("key").unwrap().is_leaf());
+        assert_eq!(fields(&[entry("us", "Update", ""), entry("us", "Apply", "status")]), (None, false));
+        let (ours, inherits) = fields(&[entry("them", "Apply", ""), entry("us", "Apply", "")]);
+        let ours = ours.unwrap();
+        assert!(!inherits && ours.field("data").unwrap().field("key").unwrap().is_leaf());
         assert!(ours.field("metadata").unwrap().is_leaf(), "owners are compared by value");
-        assert_eq!(fields(&[]), None);
+        assert_eq!(fields(&[]), (None, false));
+        assert_eq!(fields(&[entry("before", "Update", "status")]), (None, false));
+        assert_eq!(fields(&[entry("before", "Update", "")]), (None, true));
     }
 
     #[test]

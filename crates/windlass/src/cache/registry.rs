@@ -17,7 +17,10 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{Health, Scope, Store, kept::Kept, store::Transform, watching};
-use crate::object::{AnyObject, Kind};
+use crate::{
+    apply::FieldManager,
+    object::{AnyObject, Kind},
+};
 
 /// A watch that is not running yet, or whose health is asked for, whatever its kind.
 pub(crate) trait Watched: Send + Sync {
@@ -88,7 +91,7 @@ struct Slot {
 type SlotKey = (TypeId, Kind, Scope);
 
 struct Inner {
-    field_manager: Arc<str>,
+    field_manager: Arc<FieldManager>,
     transforms: Transforms,
     slots: BTreeMap<SlotKey, Slot>,
     serial: u64,
@@ -122,7 +125,7 @@ impl fmt::Debug for Caches {
 }
 
 impl Caches {
-    pub(crate) fn new(field_manager: Arc<str>, transforms: Transforms) -> Self {
+    pub(crate) fn new(field_manager: Arc<FieldManager>, transforms: Transforms) -> Self {
         let (slots, serial, launch) = (BTreeMap::new(), 0, None);
         Self(Arc::new(Mutex::new(Inner { field_manager, transforms, slots, serial, launch })))
     }

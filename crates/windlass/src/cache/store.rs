@@ -25,7 +25,7 @@ use super::{
     links::{IndexFn, Links},
 };
 use crate::{
-    apply::FieldSet,
+    apply::{FieldManager, FieldSet, Ownership},
     object::{AnyObject, ObjectKey, uid, version, version_of},
     owner,
 };
@@ -62,8 +62,7 @@ impl<K: AnyObject> News<K> {
 #[derive(Debug)]
 pub(super) struct Entry<K> {
     pub(super) kept: Kept<K>,
-    /// The fields that our field manager owns; `None` if it owns none.
-    pub(super) fields: Option<Arc<FieldSet>>,
+    pub(super) ownership: Ownership,
     version: u64,
     /// The uid of the owner that controls it.
     pub(super) owner: Option<Arc<str>>,
@@ -86,7 +85,7 @@ pub(super) enum Written<K> {
 pub(crate) type Transform<K> = Arc<dyn Fn(&mut K) + Send + Sync>;
 
 pub(super) struct Objects<K> {
-    field_manager: Arc<str>,
+    field_manager: Arc<FieldManager>,
     transform: Option<Transform<K>>,
     /// Whether objects are kept as text where there is one.
     as_text: bool,
@@ -129,7 +128,7 @@ struct Prepared<K> {
     version: u64,
     owner: Option<Arc<str>>,
     kept: Kept<K>,
-    fields: Option<Arc<FieldSet>>,
+    ownership: Ownership,
 }
 
 impl<K> fmt::Debug for Objects<K> {
@@ -140,7 +139,7 @@ impl<K> fmt::Debug for Objects<K> {
 
 impl<K: AnyObject> Objects<K> {
     pub(super) fn new(
-        field_manager: Arc<str>,
+        field_manager: Arc<FieldManager>,
         parts: &[Option<String>],
         transform: Option<Transform<K>>,
         as_text: bool,
@@ -421,7 +420,10 @@ impl<K: AnyObject> Objects<K> {
 
     /// Brings an object into the form in which it is kept. Returns the typed value beside it.
     fn prepare(&mut self, fresh: Fresh<K>) -> (Prepared<K>, Arc<K>) {
-        let fields = self.intern(fresh.fields(&self.field_manager));
+        let (fields, inherits) = fresh.fields(&self.field_manager);
+        // Before the transform, which may leave it out.
+        let digest = self.field_manager.digest_of(fresh.object.meta());
+        let ownership = Ownership { fields: self.intern(fields), digest, inherits };
         let Fresh { mut object, text, .. } = fresh;
         if let Some(transform) = &self.transform {
             transform(&mut object);
@@ -437,7 +439,7 @@ impl<K: AnyObject> Objects<K> {
             version: version(&*object),
             owner: owner::controller_of(object.meta()).map(|owner| owner.uid.as_str().into()),
             kept,
-            fields,
+            ownership,
         };
         (prepared, object)
     }
@@ -461,11 +463,11 @@ impl<K: AnyObject> Objects<K> {
 
     /// Enters an object, which is told of in the form `shown`.
     fn replace(&mut self, prepared: Prepared<K>, shown: Kept<K>, initial: bool) -> News<K> {
-        let Prepared { key, version, owner, kept, fields, .. } = prepared;
+        let Prepared { key, version, owner, kept, ownership, .. } = prepared;
         let old = self.unlink(&key);
         let transform = self.transform.as_ref();
         self.links.link(&key, owner.as_ref(), || shown.open(transform));
-        self.entries.insert(key.clone(), Entry { kept, fields, version, owner, unconfirmed: false });
+        self.entries.insert(key.clone(), Entry { kept, ownership, version, owner, unconfirmed: false });
         News { key, old, new: Some(shown), initial }
     }
 

@@ -24,13 +24,17 @@ fn meta(name: &str, uid: &str, version: u64) -> ObjectMeta {
     map(name, uid, version).object.metadata
 }
 
+fn us() -> Arc<FieldManager> {
+    Arc::new(FieldManager::new("us", Vec::new()))
+}
+
 /// Kept as text, which is the harder way.
 fn objects() -> Objects<ConfigMap> {
     objects_kept(true, None)
 }
 
 fn objects_kept(as_text: bool, transform: Option<Transform<ConfigMap>>) -> Objects<ConfigMap> {
-    let mut objects = Objects::new("us".into(), &[None], transform, as_text);
+    let mut objects = Objects::new(us(), &[None], transform, as_text);
     objects.list_started(0);
     objects.list_finished(0, true, 0);
     objects
@@ -186,8 +190,7 @@ fn a_text_reads_as_the_typed_value_would_and_is_typed_once_all_are_looked_at() {
 
 #[test]
 fn the_many_children_of_one_owner_are_kept_typed() {
-    let store =
-        Store::<ConfigMap>::new(Kind::of::<ConfigMap>(), "us".into(), Scope::default(), false, None, true);
+    let store = Store::<ConfigMap>::new(Kind::of::<ConfigMap>(), us(), Scope::default(), false, None, true);
     let child = |number: usize| {
         let mut object = value(&format!("c{number}"), &number.to_string(), 1 + number as u64);
         object["metadata"]["ownerReferences"] =

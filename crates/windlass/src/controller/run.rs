@@ -18,6 +18,7 @@ use tracing::Instrument;
 
 use super::{Controller, Load, Owned, Setup, Watches, setup::Wiring};
 use crate::{
+    apply::{FieldManager, Recall},
     cache::{Caches, Reader, Store},
     clock::Clock,
     context::{Context, Shared},
@@ -38,7 +39,9 @@ pub(crate) struct Start<'a> {
     pub(crate) caches: &'a Caches,
     pub(crate) client: &'a Client,
     pub(crate) clock: &'a Arc<dyn Clock>,
-    pub(crate) field_manager: &'a Arc<str>,
+    pub(crate) field_manager: &'a Arc<FieldManager>,
+    /// The names of all controllers of the operator.
+    pub(crate) controllers: &'a Arc<[String]>,
     pub(crate) recorder: &'a Recorder,
     pub(crate) metrics: &'a Metrics,
     /// The namespaces of controllers that name none.
@@ -114,6 +117,8 @@ impl<C: Reconciler> Runnable for Controller<C> {
         let shared = Arc::new(Shared {
             controller: name.clone(),
             field_manager: start.field_manager.clone(),
+            controllers: start.controllers.clone(),
+            recall: Recall::default(),
             client: start.client.clone(),
             clock: start.clock.clone(),
             reader: wiring.reader.clone(),

@@ -16,6 +16,7 @@ use super::{
     tasks::{Task, Tasks},
 };
 use crate::{
+    apply::FieldManager,
     cache::{Caches, Health, Seen},
     clock::Clock,
     controller::{Prepared, Start},
@@ -122,9 +123,10 @@ async fn run_until(
         background.spawn(name, task);
     }
     let manager = operator.field_manager.clone().unwrap_or_else(|| name.clone());
-    let caches = Caches::new(manager.as_str().into(), operator.transforms.clone());
+    let manager = Arc::new(FieldManager::new(manager, operator.former_field_managers.clone()));
+    let caches = Caches::new(manager.clone(), operator.transforms.clone());
     let (recorder, outbox) = Recorder::new(name.as_str().into());
-    let prepared = prepare(operator, &client, &caches, &recorder, &manager.into())?;
+    let prepared = prepare(operator, &client, &caches, &recorder, &manager)?;
     // From here on only the controllers hold recorders: the outbox ends when they have.
     drop(recorder);
     settings.probes.started(caches.downgrade());
@@ -232,9 +234,11 @@ fn prepare(
     client: &Client,
     caches: &Caches,
     recorder: &Recorder,
-    field_manager: &Arc<str>,
+    field_manager: &Arc<FieldManager>,
 ) -> Result<Vec<Prepared>, RunError> {
     let mut prepared = Vec::new();
+    let controllers: Arc<[String]> =
+        operator.controllers.iter().map(|controller| controller.name().to_owned()).collect();
     for controller in operator.controllers {
         let name = controller.name().to_owned();
         let start = Start {
@@ -242,6 +246,7 @@ fn prepare(
             client,
             clock: &operator.clock,
             field_manager,
+            controllers: &controllers,
             recorder,
             metrics: &operator.metrics,
             namespaces: &operator.namespaces,

@@ -41,6 +41,7 @@ pub struct Cluster {
     pub requests: Requests,
     pub namespace: String,
     clock: TokioClock,
+    real: bool,
 }
 
 /// An API server in this process, and the time at which its clock starts.
@@ -59,6 +60,7 @@ pub async fn cluster(server: AsUser, operator: Client, start: Timestamp) -> Clus
         requests: Requests::default(),
         namespace: "scenario".into(),
         clock: TokioClock::starting_at(start),
+        real: false,
     };
     cluster.prepare().await;
     cluster
@@ -83,6 +85,7 @@ pub async fn real<F: Future<Output = ()>>(scenario: impl FnOnce(Cluster) -> F) {
         requests,
         namespace: format!("windlass-it-{:x}", Timestamp::now().as_microsecond()),
         clock: TokioClock::starting_at(Timestamp::now()),
+        real: true,
     };
     cluster.prepare().await;
     scenario(cluster.clone()).await;
@@ -114,6 +117,16 @@ impl Cluster {
         crds.delete(name, &DeleteParams::default()).await.unwrap();
         let gone = await_condition(crds, name, until::is_deleted(&uid));
         tokio::time::timeout(Duration::from_secs(30), gone).await.unwrap().unwrap();
+    }
+
+    /// The same cluster, seen by the operator through another client.
+    pub fn with_operator(&self, operator: Client) -> Self {
+        Self { operator, ..self.clone() }
+    }
+
+    /// Whether requests take time, so that less is tried.
+    pub fn is_real(&self) -> bool {
+        self.real
     }
 
     pub fn api<K>(&self) -> Api<K>

@@ -5,10 +5,13 @@
 
 #![expect(clippy::unwrap_used, unreachable_pub, reason = "all of this is test code")]
 
+mod appliers;
 mod counting;
 mod dynamic;
 mod fixture;
 mod gadget;
+mod intents;
+mod keepers;
 mod pool;
 mod scenarios;
 mod silence;
@@ -51,6 +54,13 @@ scenarios! {
         a_standby_follows_a_release_a_death_and_a_theft,
         a_second_reconcile_writes_nothing,
         a_child_that_fails_does_not_hold_up_the_others;
+    adoption:
+        pruning_deletes_only_what_was_applied,
+        what_a_former_manager_has_set_goes_when_it_is_not_wanted,
+        an_object_that_somebody_has_just_made_is_not_adopted,
+        a_child_that_only_the_cache_misses_is_not_taken_for_foreign;
+    apply:
+        nothing_is_sent_only_when_nothing_would_change;
     finalizers:
         a_finalizer_holds_the_object_until_the_cleanup_is_done,
         a_run_that_began_before_the_deletion_lets_nothing_go;

@@ -1,5 +1,7 @@
 //! What must hold on any API server.
 
+pub mod adoption;
+pub mod apply;
 pub mod core;
 pub mod dynamic;
 pub mod finalizers;

@@ -1,0 +1,210 @@
+//! Where a child goes: deciding whether a request is needed, and sending it.
+
+use std::{marker::PhantomData, sync::Arc};
+
+use kube::{
+    ResourceExt,
+    api::{Patch, PatchParams},
+    core::DynamicObject,
+};
+use serde_json::{Value, json};
+
+use super::{
+    OwnedKind, Owner, Ownership,
+    digest::{self, Digest},
+    recall::Subject,
+    succeed,
+};
+use crate::{
+    cache::Fresh,
+    context::{Shared, Trigger, encode, rehearsal},
+    error::{Error, Result},
+    object::{AnyObject, Kind, ObjectKey, uid, version},
+    owner, request,
+};
+
+/// Where a child goes.
+pub(super) struct Place<'a, K> {
+    shared: &'a Shared,
+    owner: &'a Owner,
+    owned: Arc<dyn OwnedKind>,
+    kind: &'a Kind,
+    key: ObjectKey,
+    of: PhantomData<K>,
+}
+
+impl<'a, K: AnyObject> Place<'a, K> {
+    pub(super) fn new(
+        shared: &'a Shared,
+        owner: &'a Owner,
+        owned: Arc<dyn OwnedKind>,
+        kind: &'a Kind,
+        key: ObjectKey,
+    ) -> Self {
+        Self { shared, owner, owned, kind, key, of: PhantomData }
+    }
+
+    /// Makes the child what is wanted. Returns it, and whether that took a request.
+    pub(super) async fn apply(&self, mut body: Value) -> Result<(Arc<K>, bool)> {
+        let digest = Digest::of(&self.shared.controller, &body);
+        let mark = digest::mark(&self.shared.controller, digest);
+        body["metadata"]["annotations"][self.shared.field_manager.annotation()] = mark.into();
+        let Some((live, ownership)) = self.live().await? else {
+            return Ok((self.create(body, digest).await?, true));
+        };
+        if !owner::is_controlled_by(live.meta(), &self.owner.reference.uid) {
+            return Err(self.name_conflict());
+        }
+        if !ownership.inherits && self.is_in_force(&body, digest, &*live, &ownership)? {
+            return Ok((live, false));
+        }
+        let uid = uid(&*live);
+        if self.shared.dry_run {
+            return Ok((self.rehearsed(Some(&*live), &body)?, true));
+        }
+        if ownership.inherits {
+            self.succeed(uid).await?;
+        }
+        // Of an object that was replaced since, nothing may be overwritten.
+        let answer = self.send(&with_uid(&body, uid), true).await?;
+        self.remember(&body, digest, &answer)?;
+        Ok((self.enter(answer, Trigger::Everyone)?, true))
+    }
+
+    /// Creates the child. Nothing may be taken by force from what is there against all expectation.
+    async fn create(&self, body: Value, digest: Digest) -> Result<Arc<K>> {
+        if self.shared.dry_run {
+            return self.rehearsed(None, &body);
+        }
+        let answer = match self.send(&body, false).await {
+            Ok(answer) => answer,
+            Err(error) if error.is_conflict() => return Err(self.foreign(error).await),
+            Err(error) => return Err(error),
+        };
+        if self.has_met_foreign(&answer).await {
+            self.withdraw(uid(&answer.object)).await?;
+            return Err(self.name_conflict());
+        }
+        self.remember(&body, digest, &answer)?;
+        // The run that creates a child sees it in `Applied`; only others need to hear of it.
+        self.enter(answer, Trigger::Others)
+    }
+
+    async fn send(&self, body: &Value, force: bool) -> Result<Fresh<K>> {
+        let manager = Some(self.shared.field_manager.name().to_owned());
+        let params = PatchParams { field_manager: manager, force, ..PatchParams::default() };
+        let (client, patch) = (&self.shared.client, Patch::Apply(body));
+        request::patch::<K>(client, "apply", self.kind, &self.key, None, &patch, &params).await
+    }
+
+    fn rehearsed(&self, live: Option<&K>, body: &Value) -> Result<Arc<K>> {
+        Ok(Arc::new(rehearsal::merged("apply", self.kind, &self.key, live, body)?))
+    }
+
+    /// The child as it is: from the cache, or from the server where the cache may not hold it.
+    async fn live(&self) -> Result<Option<(Arc<K>, Ownership)>> {
+        match self.shared.reader.find_of::<K>(self.kind) {
+            Some(store) => match store.get_with_ownership(&self.key) {
+                None if store.may_miss(&self.key) => self.fetch().await,
+                cached => Ok(cached),
+            },
+            // Only its metadata is cached.
+            None => self.fetch().await,
+        }
+    }
+
+    async fn fetch(&self) -> Result<Option<(Arc<K>, Ownership)>> {
+        let live = request::get::<K>(&self.shared.client, self.kind, &self.key).await?;
+        Ok(live.map(|live| {
+            let fresh = Fresh::from(live);
+            let ownership = self.ownership(&fresh);
+            (Arc::new(fresh.object), ownership)
+        }))
+    }
+
+    fn ownership(&self, fresh: &Fresh<K>) -> Ownership {
+        let manager = &self.shared.field_manager;
+        let (fields, inherits) = fresh.fields(manager);
+        Ownership { fields: fields.map(Arc::new), digest: manager.digest_of(fresh.object.meta()), inherits }
+    }
+
+    fn enter(&self, written: Fresh<K>, trigger: Trigger) -> Result<Arc<K>> {
+        if let Some(store) = self.shared.reader.find_of::<K>(self.kind) {
+            return Ok(self.shared.written(&store, written, &self.owner.key, trigger));
+        }
+        let object = written.object;
+        let value = encode(&object, self.kind, &self.key)?;
+        self.owned.enter(self.shared, value, &self.owner.key, trigger);
+        Ok(Arc::new(object))
+    }
+
+    /// A conflict on an object that the cache did not know: someone else has just made it.
+    async fn foreign(&self, error: Error) -> Error {
+        match request::get::<K>(&self.shared.client, self.kind, &self.key).await {
+            Ok(Some(live)) if !owner::is_controlled_by(live.meta(), &self.owner.reference.uid) => {
+                self.name_conflict()
+            }
+            _ => error,
+        }
+    }
+
+    fn is_in_force(&self, body: &Value, digest: Digest, live: &K, ownership: &Ownership) -> Result<bool> {
+        let subject = Subject { kind: self.kind, key: &self.key, uid: uid(live), intent: body, digest };
+        Ok(self.shared.recall.is_in_force(&subject, &encode(live, self.kind, &self.key)?, ownership))
+    }
+
+    fn remember(&self, body: &Value, digest: Digest, answer: &Fresh<K>) -> Result<()> {
+        let uid = uid(&answer.object);
+        let subject = Subject { kind: self.kind, key: &self.key, uid, intent: body, digest };
+        let live = encode(&answer.object, self.kind, &self.key)?;
+        self.shared.recall.answered(&subject, &live, &self.ownership(answer));
+        Ok(())
+    }
+
+    /// Takes over what former managers have set, so that the apply that follows can take away what is not wanted.
+    async fn succeed(&self, uid: &str) -> Result<()> {
+        let live = request::get::<DynamicObject>(&self.shared.client, self.kind, &self.key).await?;
+        let Some(live) = live.filter(|live| live.uid().as_deref() == Some(uid)) else { return Ok(()) };
+        let Some(patch) = succeed::patch(&self.shared.field_manager, &encode(&live, self.kind, &self.key)?)
+        else {
+            return Ok(());
+        };
+        tracing::info!(kind = %self.kind, child = %self.key, "taking over the fields of a former field manager");
+        let (client, params, patch) =
+            (&self.shared.client, PatchParams::default(), Patch::Json::<&Value>(patch));
+        let what = "take over the fields of";
+        request::patch::<DynamicObject>(client, what, self.kind, &self.key, None, &patch, &params).await?;
+        Ok(())
+    }
+
+    /// Whether an apply that was to create has met an object of somebody else, as it was right before: now it bears
+    /// our reference. What cannot be told any more counts as ours, for nothing of it was overwritten.
+    async fn has_met_foreign(&self, answer: &Fresh<K>) -> bool {
+        // An apply has no way to say that it must create; but what nobody else has a part in was not there before.
+        if !answer.has_managers_beside(self.shared.field_manager.name()) {
+            return false;
+        }
+        let before = version(&answer.object).saturating_sub(1);
+        let old = request::get_at(&self.shared.client, self.kind, &self.key, before).await;
+        let uid = &self.owner.reference.uid;
+        matches!(old, Ok(Some(old)) if !owner::is_controlled_by(&old.metadata, uid))
+    }
+
+    /// Takes back all that we have put into an object that is not ours.
+    async fn withdraw(&self, uid: &str) -> Result<()> {
+        let mut nothing = json!({"metadata": {"name": self.key.name()}});
+        nothing["apiVersion"] = self.kind.api_version().into();
+        nothing["kind"] = self.kind.kind.clone().into();
+        self.send(&with_uid(&nothing, uid), false).await.map(|_| ())
+    }
+
+    fn name_conflict(&self) -> Error {
+        self.owner.name_conflict(self.kind, &self.key)
+    }
+}
+
+fn with_uid(body: &Value, uid: &str) -> Value {
+    let mut body = body.clone();
+    body["metadata"]["uid"] = uid.into();
+    body
+}

@@ -212,23 +212,17 @@ impl Call<'_> {
         if self.registry.allows(&self.identity, action) {
             return Ok(());
         }
-        let scope = match &place.namespace {
-            Some(namespace) => format!("in the namespace \"{namespace}\""),
-            None => "at the cluster scope".to_owned(),
-        };
-        let why = format!(
-            "User \"{}\" cannot {verb} resource \"{resource}\" in API group \"{}\" {scope}",
-            self.identity.name, place.group
-        );
+        let why = action.refusal(&self.identity.name);
         Err(Error::forbidden(Named { group: &place.group, resource: &place.resource }, name, why))
     }
 
     fn authorize_path(&self) -> Result<()> {
         let (verb, path) = (self.parts.method.as_str().to_lowercase(), self.parts.uri.path());
-        if self.registry.allows(&self.identity, Action::Path { verb: &verb, path }) {
+        let action = Action::Path { verb: &verb, path };
+        if self.registry.allows(&self.identity, action) {
             return Ok(());
         }
-        let why = format!("User \"{}\" cannot {verb} path \"{path}\"", self.identity.name);
+        let why = action.refusal(&self.identity.name);
         Err(Error::forbidden(Named { group: "", resource: "" }, "", why))
     }
 

@@ -39,6 +39,25 @@ pub enum Action<'a> {
     },
 }
 
+impl Action<'_> {
+    /// What somebody who may not do it is told.
+    pub(crate) fn refusal(&self, user: &str) -> String {
+        match self {
+            Self::Resource { verb, group, resource, namespace, .. } => {
+                let scope = if namespace.is_empty() {
+                    "at the cluster scope".to_owned()
+                } else {
+                    format!("in the namespace \"{namespace}\"")
+                };
+                format!(
+                    "User \"{user}\" cannot {verb} resource \"{resource}\" in API group \"{group}\" {scope}"
+                )
+            }
+            Self::Path { verb, path } => format!("User \"{user}\" cannot {verb} path \"{path}\""),
+        }
+    }
+}
+
 /// Answers from the roles and bindings of a store.
 #[derive(Debug, Default)]
 pub struct Authorizer {

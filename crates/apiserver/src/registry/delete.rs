@@ -11,7 +11,7 @@ use super::{
     metadata::{self, has_finalizers, is_deleting, meta},
     resource::text,
     strategy,
-    write::{Target, WriteOptions},
+    write::{CONTENDED, Target, WriteOptions},
 };
 use crate::{
     admission::{Attributes, Operation},
@@ -95,7 +95,7 @@ impl Registry {
         write: &WriteOptions,
     ) -> Result<Deleted> {
         let request = Attributes::of_write(Operation::Delete, target, target.name, write);
-        loop {
+        for _ in 0..CONTENDED {
             let (current, old) = self.deletable(target, options)?;
             if self.admits(&request) {
                 let shown = self.present(target.resource, &current).await?.into_value();
@@ -109,16 +109,18 @@ impl Registry {
                 }
             }
         }
+        Err(Error::stale(target.resource.named(), target.name))
     }
 
     /// Deletes an object on the server's own account: nobody is asked.
     fn delete_own(&self, target: Target<'_>, options: &DeleteOptions) -> Result<()> {
-        loop {
+        for _ in 0..CONTENDED {
             let (current, old) = self.deletable(target, options)?;
             if self.attempt_delete(target, &current, &old, options, false)?.is_some() {
                 return Ok(());
             }
         }
+        Err(Error::stale(target.resource.named(), target.name))
     }
 
     fn deletable(&self, target: Target<'_>, options: &DeleteOptions) -> Result<(Arc<Object>, Value)> {

@@ -109,7 +109,8 @@ impl Registry {
         };
         let budget =
             Target { resource: budgets, namespace: target.namespace, name: &name, subresource: "status" };
-        self.mutate(budget, options, Ownership::Track, &change).await.map(|_| ())
+        self.mutate(budget, options, Ownership::Track, &change).await?;
+        Ok(())
     }
 
     /// Tells whoever looks at the Pod why it goes.
@@ -129,7 +130,8 @@ impl Registry {
             Ok(new)
         };
         let target = Target { subresource: "status", ..target };
-        self.mutate(target, options, Ownership::Track, &change).await.map(|_| ())
+        self.mutate(target, options, Ownership::Track, &change).await?;
+        Ok(())
     }
 }
 

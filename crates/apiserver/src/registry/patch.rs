@@ -8,7 +8,9 @@ use super::{
     Registry, Resource, bounds, decode, metadata,
     resource::text,
     scale,
-    write::{FieldValidation, Ownership, Target, WriteOptions, Written, clean, reset_fields, zero_of},
+    write::{
+        FieldValidation, Ownership, Target, WriteOptions, Written, clean, reset_fields, zero_of,
+    },
 };
 use crate::{
     error::{Cause, Details, Error, Reason, Result},
@@ -99,6 +101,9 @@ impl Registry {
             warnings.extend(repeated.clone());
         }
         let merged = |live: Option<&Value>| {
+            if live.is_none() {
+                refuse_uid(resource, &intent)?;
+            }
             let merged = self.merge(target, live, &intent, patch.force, options)?;
             match &repeated {
                 Some(why) if options.validation == FieldValidation::Strict => {
@@ -107,31 +112,12 @@ impl Registry {
                 _ => Ok(merged),
             }
         };
-        loop {
-            let found = self.get(resource, target.namespace, target.name);
-            if found.is_err() && !target.subresource.is_empty() {
-                return Err(Error::not_found(resource.named(), target.name));
-            }
-            let outcome = match found {
-                Ok(_) => self
-                    .mutate(target, options, Ownership::Done, &|live| merged(Some(live)))
-                    .await
-                    .map(|object| (object, false)),
-                Err(_) => {
-                    refuse_uid(resource, &intent)?;
-                    let object = merged(None)?;
-                    self.insert(target, object, Ownership::Done, options).await.map(|object| (object, true))
-                }
-            };
-            match outcome {
-                // It came or went between looking and writing: look again.
-                Err(error) if error.reason == Some(Reason::AlreadyExists) => {}
-                Err(error)
-                    if error.reason == Some(Reason::NotFound) && error.details_name() == target.name => {}
-                Err(error) => return Err(error),
-                Ok((object, created)) => return Ok(Written { object, created, warnings }),
-            }
-        }
+        let (object, created) = if target.subresource.is_empty() {
+            self.upsert(target, options, Ownership::Done, &merged).await?
+        } else {
+            (self.mutate(target, options, Ownership::Done, &|live| merged(Some(live))).await?, false)
+        };
+        Ok(Written { object, created, warnings })
     }
 
     fn merge(

@@ -67,6 +67,6 @@ impl Registry {
             }
             Ok(pod)
         };
-        self.mutate(target, options, Ownership::Track, &change).await
+        Ok(self.mutate(target, options, Ownership::Track, &change).await?)
     }
 }

@@ -1,7 +1,9 @@
 //! Create and update: one pipeline for every kind and every way of writing.
 
+mod attempt;
 mod commit;
 mod rules;
+mod upsert;
 
 use std::sync::LazyLock;
 
@@ -22,10 +24,16 @@ use crate::{
 };
 
 use self::rules::{check_revision, check_update};
-pub(super) use self::rules::{clean, reset_fields, zero_of};
+pub(super) use self::{
+    attempt::{Attempt, Unwritten},
+    rules::{clean, reset_fields, zero_of},
+};
 
 /// How often a write is tried again when another one came between reading and committing.
 const ATTEMPTS: usize = 16;
+
+/// The same where nobody is asked in between, so that only writers of other threads can have been faster.
+pub(super) const CONTENDED: usize = 256;
 
 /// What to do about fields that the schema does not know and keys that are said twice.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -103,6 +111,15 @@ pub(super) enum Ownership {
     Done,
 }
 
+/// Whether the writer was asked for the right to create.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum CreateRight {
+    /// When the request came in: its verb is `create`.
+    Checked,
+    /// Not yet: the verb of the request is another one.
+    Unchecked,
+}
+
 impl Registry {
     /// Creates an object from a decoded body.
     pub async fn create(
@@ -112,7 +129,7 @@ impl Registry {
         options: &WriteOptions,
     ) -> Result<Written> {
         let (object, warnings) = Self::new_object(target, body, options)?;
-        let stored = self.insert(target, object, Ownership::Track, options).await?;
+        let stored = self.insert(target, object, Ownership::Track, CreateRight::Checked, options).await?;
         Ok(Written { object: stored, created: true, warnings })
     }
 
@@ -149,13 +166,14 @@ impl Registry {
     }
 
     /// Brings a new object into the store. Its body has been decoded and cleaned.
-    pub(super) async fn insert(
+    async fn insert(
         &self,
         target: Target<'_>,
         mut object: Value,
         mut ownership: Ownership,
+        right: CreateRight,
         options: &WriteOptions,
-    ) -> Result<Presented> {
+    ) -> Attempt<Presented> {
         let resource = target.resource;
         self.check_namespace(resource, target.namespace, text(&object, "/metadata/name"))?;
         let request =
@@ -170,31 +188,32 @@ impl Registry {
             object = self.mutate_by_admission(&request, object, None).await?;
         }
         if !metadata::wants_name(&object) {
-            return self.try_insert(target, object, ownership, options, &request).await;
+            return self.try_insert(object, ownership, right, options, &request).await;
         }
         for _ in 0..ATTEMPTS {
             let mut attempt = object.clone();
             metadata::generate_name(&mut attempt, self.environment());
-            match self.try_insert(target, attempt, ownership, options, &request).await {
-                Err(error) if error.reason == Some(crate::error::Reason::AlreadyExists) => {}
+            match self.try_insert(attempt, ownership, right, options, &request).await {
+                Err(Unwritten::Taken(_)) => {}
                 outcome => return outcome,
             }
         }
-        Err(Error::already_exists(resource.named(), text(&object, "/metadata/generateName")))
+        Err(Error::already_exists(resource.named(), text(&object, "/metadata/generateName")).into())
     }
 
     async fn try_insert(
         &self,
-        target: Target<'_>,
         object: Value,
         ownership: Ownership,
+        right: CreateRight,
         options: &WriteOptions,
         request: &Attributes<'_>,
-    ) -> Result<Presented> {
+    ) -> Attempt<Presented> {
+        let target = request.target;
         let made = self.make(target, object, ownership, options)?;
-        if let Err(refused) = self.validate_by_admission(request, Some(&made), None).await {
+        if let Err(refused) = self.confirm_new(request, right, &made).await {
             self.unmake(target, &made);
-            return Err(refused);
+            return Err(refused.into());
         }
         let charge = || self.charge(request, &made, None);
         if target.resource.is_stored_as_shown() && !options.dry_run {
@@ -206,13 +225,21 @@ impl Registry {
             Ok(stored) => stored,
             Err(error) => {
                 self.unmake(target, &made);
-                return Err(error);
+                return Err(error.into());
             }
         };
         match self.commit_made(target, &made, &stored, options.dry_run, &charge)? {
-            Some(object) => self.present(target.resource, &object).await,
+            Some(object) => Ok(self.present(target.resource, &object).await?),
             None => Ok(Presented::Converted(made)),
         }
+    }
+
+    /// Asks whoever has a say about a new object once it is whole.
+    async fn confirm_new(&self, request: &Attributes<'_>, right: CreateRight, made: &Value) -> Result<()> {
+        if right == CreateRight::Unchecked {
+            self.check_create(request)?;
+        }
+        self.validate_by_admission(request, Some(made), None).await
     }
 
     /// Gives back what a new object was given and will not need.
@@ -276,13 +303,16 @@ impl Registry {
             return Err(Error::bare(format!("strconv.ParseUint: parsing \"{claimed}\": invalid syntax")));
         }
         let warnings = clean(resource, &mut object, &body.duplicates, &body.order, options.validation)?;
-        if strategy::creates_on_update(resource)
-            && target.subresource.is_empty()
-            && self.get(resource, target.namespace, target.name).is_err()
-        {
-            metadata::metadata(&mut object).remove("resourceVersion");
-            let stored = self.insert(target, object, Ownership::Track, options).await?;
-            return Ok(Written { object: stored, created: true, warnings });
+        if strategy::creates_on_update(resource) && target.subresource.is_empty() {
+            let made = |live: Option<&Value>| {
+                let mut object = object.clone();
+                if live.is_none() {
+                    metadata::metadata(&mut object).remove("resourceVersion");
+                }
+                Ok(object)
+            };
+            let (object, created) = self.upsert(target, options, Ownership::Track, &made).await?;
+            return Ok(Written { object, created, warnings });
         }
         if text(&object, "/metadata/resourceVersion").is_empty() && resource.custom().is_some() {
             let cause =
@@ -301,11 +331,11 @@ impl Registry {
         options: &WriteOptions,
         ownership: Ownership,
         change: &(dyn Fn(&Value) -> Result<Value> + Sync),
-    ) -> Result<Presented> {
+    ) -> Attempt<Presented> {
         let Target { resource, namespace, name, .. } = target;
         let request = Attributes::of_write(Operation::Update, target, name, options);
         for _ in 0..ATTEMPTS {
-            let current = self.get(resource, namespace, name)?;
+            let current = self.get(resource, namespace, name).map_err(Unwritten::Gone)?;
             let old = self.present_for_change(resource, &current).await?;
             let mut new = change(&old)?;
             check_revision(target, &new, current.revision)?;
@@ -330,7 +360,7 @@ impl Registry {
             }
             self.validate_by_admission(&request, Some(&new), Some(&old)).await?;
             if same {
-                return self.present(resource, &current).await;
+                return Ok(self.present(resource, &current).await?);
             }
             let others = self.charge(&request, &new, Some(&old))?;
             if strategy::is_service(resource) {
@@ -352,12 +382,14 @@ impl Registry {
                     metadata::copy_meta(&old, &mut shown, "resourceVersion");
                     return Ok(Presented::Converted(shown));
                 }
-                Ok(object) => return self.present(resource, &object).await,
-                Err(WriteError::Missing) => return Err(Error::not_found(resource.named(), name)),
+                Ok(object) => return Ok(self.present(resource, &object).await?),
+                Err(WriteError::Missing) => {
+                    return Err(Unwritten::Gone(Error::not_found(resource.named(), name)));
+                }
                 Err(WriteError::Moved(_) | WriteError::Exists) => {}
             }
         }
-        Err(Error::stale(resource.named(), name))
+        Err(Error::stale(resource.named(), name).into())
     }
 
     /// The new version after everybody who may change it did.

@@ -19,5 +19,6 @@ mod policies;
 mod server;
 mod sessions;
 mod tokens;
+mod upserts;
 mod watches;
 mod writes;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::Target;
+use super::{Attempt, CONTENDED, Target, Unwritten};
 use crate::{
     error::{Error, Result},
     registry::{
@@ -22,13 +22,13 @@ impl Registry {
         stored: &Value,
         dry_run: bool,
         charge: &(dyn Fn() -> Result<Vec<Other>> + Sync),
-    ) -> Result<Option<Arc<Object>>> {
+    ) -> Attempt<Option<Arc<Object>>> {
         let resource = target.resource;
         let name = text(object, "/metadata/name").to_owned();
         let key = Key::new(target.namespace, &name);
         let committed = if dry_run {
-            charge().and_then(|_| match self.store().get(&resource.table, &key) {
-                Some(_) => Err(Error::already_exists(resource.named(), &name)),
+            charge().map_err(Unwritten::from).and_then(|_| match self.store().get(&resource.table, &key) {
+                Some(_) => Err(Unwritten::Taken(Error::already_exists(resource.named(), &name))),
                 None => Ok(None),
             })
         } else {
@@ -47,8 +47,9 @@ impl Registry {
         key: &Key,
         stored: &Value,
         charge: &(dyn Fn() -> Result<Vec<Other>> + Sync),
-    ) -> Result<Arc<Object>> {
+    ) -> Attempt<Arc<Object>> {
         let draft = Draft::encode(stored, resource.fields_of(stored));
+        let mut attempts = CONTENDED;
         let committed = loop {
             let others = charge()?;
             if others.is_empty() {
@@ -56,13 +57,20 @@ impl Registry {
             }
             match self.store().create_with(others, &resource.table, key.clone(), draft.clone()) {
                 // Somebody else was charged first: nobody waits for nothing.
-                Err(WriteError::Moved(_)) => {}
+                Err(WriteError::Moved(_)) if attempts > 1 => attempts -= 1,
                 outcome => break outcome,
             }
         };
-        let committed = committed.map_err(|_| self.taken(resource, stored, &key.name))?;
-        self.after_write(resource, &committed);
-        Ok(committed)
+        match committed {
+            Ok(committed) => {
+                self.after_write(resource, &committed);
+                Ok(committed)
+            }
+            Err(WriteError::Moved(_)) => Err(Error::stale(resource.named(), &key.name).into()),
+            Err(WriteError::Exists | WriteError::Missing) => {
+                Err(Unwritten::Taken(self.taken(resource, stored, &key.name)))
+            }
+        }
     }
 
     /// The name is taken, perhaps by an object on its way out.

@@ -3,6 +3,10 @@
 mod cluster;
 mod dev;
 mod operators;
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
 
 use clap::CommandFactory;
 use tracing_subscriber::EnvFilter;
@@ -15,6 +19,9 @@ use crate::{
 
 /// The Kubernetes whose API is served, as k8s-openapi has it.
 const KUBERNETES: &str = "1.37";
+
+/// How long what a command has begun may take to end after it.
+const LAST: Duration = Duration::from_secs(1);
 
 pub(crate) fn run(cli: Cli, printer: Printer) -> Result<(), Error> {
     match cli.command {
@@ -43,9 +50,13 @@ pub(crate) fn run(cli: Cli, printer: Printer) -> Result<(), Error> {
     }
 }
 
+/// Runs a command to its end, and not until everything has ended that it has begun: what still blocks a thread by then
+/// goes with the process.
 fn block_on(command: impl Future<Output = Result<(), Error>>) -> Result<(), Error> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(Error::Runtime)?;
-    runtime.block_on(command)
+    let result = runtime.block_on(command);
+    runtime.shutdown_timeout(LAST);
+    result
 }
 
 /// Logs go to stderr: warnings unless more is asked for.

@@ -33,6 +33,8 @@ pub(crate) enum Error {
     LogFilter(String, #[source] tracing_subscriber::filter::ParseError),
     #[error("failed to listen for signals")]
     Signals(#[source] io::Error),
+    #[error("failed to stop within {} s", .0.as_secs())]
+    NotStopped(Duration),
     #[error("failed to write to the terminal")]
     Print(#[source] io::Error),
     #[error("failed to start the cluster")]
@@ -107,6 +109,9 @@ impl Error {
             ),
             Self::WebhookUrl(_) => {
                 Some("write https://HOST:PORT, where HOST is this machine as the API server sees it".into())
+            }
+            Self::NotStopped(_) => {
+                Some("a request or a reconcile did not end; RUST_LOG=debug shows which ones began".into())
             }
             Self::WriteManifest { .. } => Some("choose another place with --out DIR".into()),
             Self::WriteKubeconfig { .. } => Some("choose another place with --kubeconfig FILE".into()),

@@ -145,7 +145,7 @@ fn shell_word(word: &str) -> String {
 }
 
 pub(super) async fn up(args: &ClusterArgs, printer: Printer) -> Result<(), Error> {
-    let mut signals = Signals::new()?;
+    let signals = Signals::new()?;
     let mut running = tokio::select! {
         running = Running::start(args, printer) => running?,
         () = signals.received() => return Ok(()),
@@ -155,8 +155,7 @@ pub(super) async fn up(args: &ClusterArgs, printer: Printer) -> Result<(), Error
         error = running.failed() => Err(error),
         () = signals.received() => Ok(()),
     };
-    signals.lose_patience();
-    result.and(running.stop().await)?;
+    result.and(signals.stopping(running.stop()).await)?;
     printer.aside("stopped")
 }
 

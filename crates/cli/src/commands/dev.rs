@@ -16,7 +16,7 @@ use super::cluster::{ACCOUNT, Reach, Running};
 use crate::{args::DevArgs, error::Error, printer::Printer, signals::Signals};
 
 pub(super) async fn run(args: &DevArgs, printer: Printer) -> Result<(), Error> {
-    let mut signals = Signals::new()?;
+    let signals = Signals::new()?;
     let mut running = tokio::select! {
         running = Running::start(&args.cluster, printer) => running?,
         () = signals.received() => return Ok(()),
@@ -29,15 +29,17 @@ pub(super) async fn run(args: &DevArgs, printer: Printer) -> Result<(), Error> {
         error = running.failed() => Err(error),
         () = signals.received() => Ok(()),
     };
-    signals.lose_patience();
     // First the operators, while the API server still answers them.
     stop.cancel();
-    let stopped = match operators {
-        Some(task) => joined(task).await,
-        None => Ok(()),
-    };
-    let ended = running.stop().await;
-    result.and(stopped).and(ended)?;
+    let stopped = signals.stopping(async {
+        let stopped = match operators {
+            Some(task) => joined(task).await,
+            None => Ok(()),
+        };
+        let ended = running.stop().await;
+        stopped.and(ended)
+    });
+    result.and(stopped.await)?;
     printer.aside("stopped")
 }
 

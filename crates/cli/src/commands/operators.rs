@@ -18,7 +18,7 @@ use super::dev;
 use crate::{args::RunArgs, error::Error, printer::Printer, signals::Signals};
 
 pub(super) async fn run(args: &RunArgs, printer: Printer) -> Result<(), Error> {
-    let mut signals = Signals::new()?;
+    let signals = Signals::new()?;
     let stop = CancellationToken::new();
     let config = config(args).await?;
     let mut task = None;
@@ -26,13 +26,14 @@ pub(super) async fn run(args: &RunArgs, printer: Printer) -> Result<(), Error> {
         result = work(args, config, &stop, &mut task, printer) => result,
         () = signals.received() => Ok(()),
     };
-    signals.lose_patience();
     stop.cancel();
-    let stopped = match task {
-        Some(task) => dev::joined(task).await,
-        None => Ok(()),
-    };
-    result.and(stopped)?;
+    let stopped = signals.stopping(async {
+        match task {
+            Some(task) => dev::joined(task).await,
+            None => Ok(()),
+        }
+    });
+    result.and(stopped.await)?;
     printer.aside("stopped")
 }
 

@@ -169,13 +169,10 @@ async fn connection(
 ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     stream.set_nodelay(true)?;
     let stream = tokio::time::timeout(PATIENCE, tls.accept(stream)).await??;
-    let identity = stream
-        .get_ref()
-        .1
-        .peer_certificates()
-        .and_then(|chain| chain.first())
-        .and_then(identity_of)
-        .unwrap_or_else(Identity::anonymous);
+    let identity = match stream.get_ref().1.peer_certificates().and_then(|chain| chain.first()) {
+        Some(certificate) => identity_of(certificate)?,
+        None => Identity::anonymous(),
+    };
     let service = hyper_util::service::TowerToHyperService::new(server.as_user(identity).until(closing));
     let mut builder = auto::Builder::new(TokioExecutor::new());
     builder.http1().timer(TokioTimer::new()).header_read_timeout(PATIENCE).max_buf_size(HEAD);
@@ -190,17 +187,22 @@ async fn connection(
     watcher.watch(connection).await
 }
 
-/// The user of a client certificate: its common name, and its organisations as groups.
-fn identity_of(certificate: &CertificateDer<'_>) -> Option<Identity> {
-    let (_, parsed) = x509_parser::parse_x509_certificate(certificate).ok()?;
+/// The user of a client certificate: its common name, and its organisations as groups. One that names nobody is as good
+/// as none; one whose names cannot be read ends the connection.
+fn identity_of(
+    certificate: &CertificateDer<'_>,
+) -> Result<Identity, Box<dyn std::error::Error + Send + Sync>> {
+    let (_, parsed) = x509_parser::parse_x509_certificate(certificate)?;
     let subject = parsed.subject();
-    let name = subject.iter_common_name().next()?.as_str().ok()?.to_owned();
-    let groups = subject.iter_organization().filter_map(|group| group.as_str().ok()).map(str::to_owned);
-    let mut identity = Identity::new(name, groups.collect::<Vec<_>>());
+    let Some(name) = subject.iter_common_name().last() else { return Ok(Identity::anonymous()) };
+    let name = name.as_str()?.to_owned();
+    let groups: Result<Vec<String>, _> =
+        subject.iter_organization().map(|group| group.as_str().map(str::to_owned)).collect();
+    let mut identity = Identity::new(name, groups?);
     let digest: Vec<String> = Sha256::digest(certificate).iter().map(|byte| format!("{byte:02x}")).collect();
     let credential = "authentication.kubernetes.io/credential-id".to_owned();
     identity.extra.insert(credential, vec![format!("X509SHA256={}", digest.concat())]);
-    Some(identity)
+    Ok(identity)
 }
 
 /// Under which names the server is reached.

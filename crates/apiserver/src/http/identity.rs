@@ -1,29 +1,31 @@
 //! Who asks: from a certificate, a token, or a wish to be somebody else.
+//!
+//! What a request says about that is understood or refused. Nothing of it is ever skipped: a request whose wish was
+//! skipped would be answered as if it came from whoever sent it.
 
-use http::{header, request::Parts};
+use http::{HeaderValue, header, request::Parts};
 use percent_encoding::percent_decode_str;
 
 use super::ApiServer;
 use crate::{
     auth::{Identity, rbac::Action, token::ISSUER},
     error::{Error, Named, Reason, Result},
+    registry::names::subdomain_error,
 };
 
 const AUTHENTICATION: &str = "authentication.k8s.io";
 const UNAUTHENTICATED: &str = "system:unauthenticated";
+const ASIDE_FROM_EXTRAS: [&str; 3] = ["impersonate-user", "impersonate-uid", "impersonate-group"];
 const EXTRA: &str = "impersonate-extra-";
 
 impl ApiServer {
     /// The user of a request. A token counts where nothing stronger was shown.
     pub(super) fn identify(&self, parts: &Parts) -> Result<Identity> {
         let shown = parts.extensions.get::<Identity>().cloned().unwrap_or_else(Identity::anonymous);
-        let asker = match bearer(parts) {
+        let asker = match bearer(parts)? {
             Some(token) if shown == Identity::anonymous() => {
                 let known = self.registry.authenticate(token, &[ISSUER.to_owned()]);
-                let (identity, _) = known.map_err(|why| {
-                    tracing::debug!(why, "refused a bearer token");
-                    Error::new(Reason::Unauthorized, "Unauthorized")
-                })?;
+                let (identity, _) = known.map_err(unauthorized)?;
                 identity
             }
             _ => shown,
@@ -70,48 +72,61 @@ impl ApiServer {
         if self.registry.allows(asker, action) {
             return Ok(());
         }
-        let scope = if namespace.is_empty() {
-            "at the cluster scope".to_owned()
-        } else {
-            format!("in the namespace \"{namespace}\"")
-        };
-        let why = format!(
-            "User \"{}\" cannot impersonate resource \"{resource}\" in API group \"{group}\" {scope}",
-            asker.name
-        );
+        let why = action.refusal(&asker.name);
         let resource = resource.split('/').next().unwrap_or_default();
         Err(Error::forbidden(Named { group, resource }, name, why))
     }
 }
 
-fn bearer(parts: &Parts) -> Option<&str> {
-    let (scheme, token) = parts.headers.get(header::AUTHORIZATION)?.to_str().ok()?.trim().split_once(' ')?;
-    let token = token.trim();
-    (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
+fn unauthorized(why: impl std::fmt::Display) -> Error {
+    tracing::debug!(%why, "refused a bearer token");
+    Error::new(Reason::Unauthorized, "Unauthorized")
 }
 
-fn texts(parts: &Parts, name: &str) -> Vec<String> {
+/// The token of a request; another scheme, or none, is no token.
+fn bearer(parts: &Parts) -> Result<Option<&str>> {
+    let Some(value) = parts.headers.get(header::AUTHORIZATION) else { return Ok(None) };
+    let mut words = value.as_bytes().trim_ascii().split(|byte| *byte == b' ');
+    let (scheme, token) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+    if !scheme.eq_ignore_ascii_case(b"bearer") || token.is_empty() {
+        return Ok(None);
+    }
+    std::str::from_utf8(token).map(Some).map_err(unauthorized)
+}
+
+/// The values of a header. They are UTF-8 or refused.
+fn texts(parts: &Parts, name: &str) -> Result<Vec<String>> {
     let values = parts.headers.get_all(name).iter();
-    values.filter_map(|value| value.to_str().ok()).map(str::to_owned).collect()
+    let text = |value: &HeaderValue| {
+        std::str::from_utf8(value.as_bytes()).map(str::to_owned).map_err(|_| unreadable(name))
+    };
+    values.map(text).collect()
+}
+
+fn unreadable(name: &str) -> Error {
+    Error::bad_request(format!(
+        "the header {name} says who to impersonate in bytes that are not UTF-8: send it as UTF-8"
+    ))
 }
 
 /// Who the request wants to be.
 fn wished(parts: &Parts) -> Result<Option<Identity>> {
-    let one = |name: &str| texts(parts, name).into_iter().next().unwrap_or_default();
+    let one = |name: &str| texts(parts, name).map(|texts| texts.into_iter().next().unwrap_or_default());
     let mut wanted = Identity {
-        name: one("impersonate-user"),
-        uid: one("impersonate-uid"),
-        groups: texts(parts, "impersonate-group"),
+        name: one("impersonate-user")?,
+        uid: one("impersonate-uid")?,
+        groups: texts(parts, "impersonate-group")?,
         ..Identity::default()
     };
     for name in parts.headers.keys() {
         let Some(key) = name.as_str().strip_prefix(EXTRA) else { continue };
-        let key = percent_decode_str(key).decode_utf8_lossy().to_lowercase();
-        wanted.extra.insert(key, texts(parts, name.as_str()));
+        wanted.extra.entry(extra_key(key)?).or_default().extend(texts(parts, name.as_str())?);
     }
-    if wanted == Identity::default() {
+    let wish = |name: &str| ASIDE_FROM_EXTRAS.contains(&name) || name.starts_with(EXTRA);
+    if !parts.headers.keys().any(|name| wish(name.as_str())) {
         return Ok(None);
     }
+    // The real server skips names and uids that are empty and nothing else; here nobody's wish is skipped.
     if wanted.name.is_empty() {
         return Err(Error::bad_request(format!(
             "requested {} without impersonating a user name",
@@ -119,6 +134,17 @@ fn wished(parts: &Parts) -> Result<Option<Identity>> {
         )));
     }
     Ok(Some(wanted))
+}
+
+/// The key that the end of a header's name stands for. One that is not percent-encoded as a whole is meant as it is.
+fn extra_key(encoded: &str) -> Result<String> {
+    let hexadecimal =
+        |text: &str| text.len() >= 2 && text.bytes().take(2).all(|byte| byte.is_ascii_hexdigit());
+    if !encoded.split('%').skip(1).all(hexadecimal) {
+        return Ok(encoded.to_owned());
+    }
+    let decoded = percent_decode_str(encoded).decode_utf8();
+    decoded.map(std::borrow::Cow::into_owned).map_err(|_| unreadable(&format!("{EXTRA}{encoded}")))
 }
 
 /// The groups that a user has without being asked.
@@ -138,8 +164,11 @@ fn completed(mut wanted: Identity) -> Identity {
     wanted
 }
 
-fn service_account(name: &str) -> Option<(&str, &str)> {
-    name.strip_prefix("system:serviceaccount:")?.split_once(':')
+/// Namespace and name of a service account; what only begins like the name of one is the name of a user.
+fn service_account(user: &str) -> Option<(&str, &str)> {
+    let (namespace, name) = user.strip_prefix("system:serviceaccount:")?.split_once(':')?;
+    let label = subdomain_error(namespace).is_none() && namespace.len() <= 63 && !namespace.contains('.');
+    (label && subdomain_error(name).is_none()).then_some((namespace, name))
 }
 
 /// A user as Go prints it.

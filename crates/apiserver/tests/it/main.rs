@@ -13,6 +13,7 @@ mod discovery;
 mod fidelity;
 mod hook;
 mod hostile;
+mod impersonation;
 mod listener;
 mod lists;
 mod policies;

@@ -9,7 +9,7 @@ use super::{
     resource::text,
     scale,
     write::{
-        FieldValidation, Ownership, Target, WriteOptions, Written, clean, reset_fields, zero_of,
+        FieldValidation, Ownership, Target, WriteOptions, Written, clean, decoded, reset_fields, zero_of,
     },
 };
 use crate::{
@@ -68,7 +68,7 @@ impl Registry {
             refuse_identity_change(resource, &new, old)?;
             metadata::match_name(&mut new, target.name)?;
             refuse_other_uid(resource, &new, old)?;
-            let told = clean(resource, &mut new, &patch.duplicates, &[], options.validation)
+            let told = decoded(resource, &mut new, &patch.duplicates, &[], options.validation)
                 .map_err(|error| undecodable(patch, &new, &error))?;
             *warnings.lock().unwrap_or_else(PoisonError::into_inner) = told;
             Ok(new)

@@ -55,7 +55,9 @@ pub(crate) fn of(resource: &Resource, object: &Value) -> Result<Value> {
 /// The object with the replicas of `scale`.
 pub(crate) fn set(resource: &Resource, object: &Value, scale: &Value) -> Result<Value> {
     let paths = paths(resource)?;
-    let wanted = scale.pointer("/spec/replicas").cloned().unwrap_or_else(|| json!(0));
+    // A Scale is a typed object: a null in it was not said.
+    let wanted = scale.pointer("/spec/replicas").filter(|wanted| !wanted.is_null());
+    let wanted = wanted.cloned().unwrap_or_else(|| json!(0));
     let name = text(object, "/metadata/name");
     if wanted.as_i64().is_none_or(|wanted| wanted < 0) {
         let cause = Cause::invalid("spec.replicas", &wanted, "must be greater than or equal to 0");

@@ -110,6 +110,10 @@ pub(super) fn prepare_update(
     old: &Value,
     environment: &Environment,
 ) {
+    if resource.custom().is_some() {
+        // The real server does it before anybody asks which part of the object is meant.
+        apply_defaults(resource, new, environment);
+    }
     match subresource {
         "status" => {
             keep_all_but_status(resource, new, old);
@@ -131,8 +135,8 @@ pub(super) fn prepare_update(
                 pod::update::keep_priority(new, old);
             }
             certificates::keep_request(resource, new, old);
-            apply_defaults(resource, new, environment);
             if resource.custom().is_none() {
+                apply_defaults(resource, new, environment);
                 workload::complete_changed(resource, new, old);
                 if is_service(resource) {
                     service::complete(new);
@@ -207,7 +211,7 @@ fn count_generation(resource: &Resource, new: &mut Value, old: &Value) {
 /// Fills in what a body leaves out.
 pub(super) fn apply_defaults(resource: &Resource, object: &mut Value, environment: &Environment) {
     if resource.custom().is_some() {
-        resource.schema().apply_defaults(object);
+        resource.schema().fill_defaults(object);
         return;
     }
     resource.schema().normalize(object);
@@ -266,7 +270,8 @@ pub(super) fn validate(
 ) -> Vec<Cause> {
     let mut causes = metadata::validate(new, name_rule(resource));
     if resource.custom().is_some() {
-        causes.extend(resource.schema().validate(new, old).into_iter().map(Cause::from));
+        let found = resource.schema().validate(new, old).into_iter().map(Cause::from);
+        causes.extend(found.map(|cause| if subresource == "status" { within_status(cause) } else { cause }));
         return causes;
     }
     if subresource == "status" {
@@ -297,6 +302,15 @@ pub(super) fn validate(
         _ => Vec::new(),
     });
     causes
+}
+
+/// The real server checks a written status by itself, and its messages begin inside of it.
+fn within_status(mut cause: Cause) -> Cause {
+    if let Some(inside) = cause.field.strip_prefix("status.") {
+        cause.message =
+            cause.message.replace(&format!("{} in body", cause.field), &format!("{inside} in body"));
+    }
+    cause
 }
 
 fn validate_pod(subresource: &str, new: &Value, old: Option<&Value>) -> Vec<Cause> {

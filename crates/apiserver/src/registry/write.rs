@@ -26,7 +26,7 @@ use crate::{
 use self::rules::{check_revision, check_update};
 pub(super) use self::{
     attempt::{Attempt, Unwritten},
-    rules::{clean, reset_fields, zero_of},
+    rules::{clean, decoded, reset_fields, zero_of},
 };
 
 /// How often a write is tried again when another one came between reading and committing.
@@ -158,7 +158,7 @@ impl Registry {
         let mut object = body.value;
         decode::match_kind(&mut object, resource, &resource.group, &resource.version, &resource.kind)?;
         metadata::match_namespace(&mut object, resource, target.namespace)?;
-        let warnings = clean(resource, &mut object, &body.duplicates, &body.order, options.validation)?;
+        let warnings = decoded(resource, &mut object, &body.duplicates, &body.order, options.validation)?;
         if !text(&object, "/metadata/resourceVersion").is_empty() {
             return Err(Error::bare("resourceVersion should not be set on objects to be created"));
         }
@@ -302,7 +302,7 @@ impl Registry {
         if !claimed.is_empty() && claimed.parse::<u64>().is_err() {
             return Err(Error::bare(format!("strconv.ParseUint: parsing \"{claimed}\": invalid syntax")));
         }
-        let warnings = clean(resource, &mut object, &body.duplicates, &body.order, options.validation)?;
+        let warnings = decoded(resource, &mut object, &body.duplicates, &body.order, options.validation)?;
         if strategy::creates_on_update(resource) && target.subresource.is_empty() {
             let made = |live: Option<&Value>| {
                 let mut object = object.clone();

@@ -11,7 +11,18 @@ impl TypeRef {
     /// Fills in the schema's defaults. A null where none is allowed counts as absent: it gives way
     /// to the default, or goes.
     pub fn apply_defaults(&self, object: &mut Value) {
+        self.drop_nulls(object);
+        self.fill_defaults(object);
+    }
+
+    /// Removes the nulls that the schema does not allow and has no default for, as decoding an object does. Nulls among
+    /// the items of a list stay.
+    pub fn drop_nulls(&self, object: &mut Value) {
         drop_nulls(self.types(), self.id(), object);
+    }
+
+    /// Fills in the schema's defaults, also for nulls that it does not allow.
+    pub fn fill_defaults(&self, object: &mut Value) {
         fill(self.types(), self.id(), object);
     }
 }

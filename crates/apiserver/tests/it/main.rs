@@ -16,6 +16,7 @@ mod hostile;
 mod impersonation;
 mod listener;
 mod lists;
+mod nulls;
 mod policies;
 mod server;
 mod sessions;

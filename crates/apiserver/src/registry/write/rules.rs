@@ -28,6 +28,22 @@ pub(in crate::registry) fn zero_of(resource: &Resource) -> Option<&Value> {
     resource.custom().is_none().then(|| resource.schema().zero_ref())
 }
 
+/// What becomes of a body when it is decoded: it is cleaned, and nulls that its schema does not allow were never said.
+/// What is applied is not decoded in this way.
+pub(in crate::registry) fn decoded(
+    resource: &Resource,
+    object: &mut Value,
+    duplicates: &[String],
+    order: &[String],
+    validation: FieldValidation,
+) -> Result<Vec<String>> {
+    let warnings = clean(resource, object, duplicates, order, validation)?;
+    if resource.custom().is_some() {
+        resource.schema().drop_nulls(object);
+    }
+    Ok(warnings)
+}
+
 /// Drops what the schema does not know and says so, as the client wishes.
 pub(in crate::registry) fn clean(
     resource: &Resource,

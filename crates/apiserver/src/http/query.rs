@@ -1,6 +1,6 @@
 //! Query parameters.
 
-use std::time::Duration;
+use std::num::{IntErrorKind, ParseIntError};
 
 use serde_json::{Map, json};
 
@@ -36,29 +36,19 @@ impl Query {
         self.has(name) && !matches!(self.get(name), "false" | "0" | "False" | "FALSE" | "F" | "f")
     }
 
-    pub(super) fn number(&self, name: &str) -> Result<Option<u64>> {
+    /// A whole number, in the range that Kubernetes' own has.
+    pub(super) fn number(&self, name: &str) -> Result<Option<i64>> {
         let text = self.get(name);
         if text.is_empty() {
             return Ok(None);
         }
-        text.parse()
-            .map(Some)
-            .map_err(|_| Error::bad_request(format!("strconv.ParseInt: parsing \"{text}\": invalid syntax")))
-    }
-
-    /// A number that may be negative.
-    pub(super) fn signed(&self, name: &str) -> Result<Option<i64>> {
-        let text = self.get(name);
-        if text.is_empty() {
-            return Ok(None);
-        }
-        text.parse()
-            .map(Some)
-            .map_err(|_| Error::bad_request(format!("strconv.ParseInt: parsing \"{text}\": invalid syntax")))
-    }
-
-    pub(super) fn seconds(&self, name: &str) -> Result<Option<Duration>> {
-        Ok(self.number(name)?.map(Duration::from_secs))
+        text.parse().map(Some).map_err(|error: ParseIntError| {
+            let why = match error.kind() {
+                IntErrorKind::PosOverflow | IntErrorKind::NegOverflow => "value out of range",
+                _ => "invalid syntax",
+            };
+            Error::bad_request(format!("strconv.ParseInt: parsing \"{text}\": {why}"))
+        })
     }
 
     pub(super) fn dry_run(&self, kind: &str) -> Result<bool> {
@@ -84,10 +74,13 @@ impl Query {
                 return Err(invalid_option("ListOptions", "resourceVersionMatch", other, &allowed));
             }
         };
+        // A list takes the time that it takes, but what is said about it must be a number.
+        self.number("timeoutSeconds")?;
         Ok(ListOptions {
             namespace: namespace.map(str::to_owned),
             selector: Selector::parse(resource, self.get("labelSelector"), self.get("fieldSelector"))?,
-            limit: usize::try_from(self.number("limit")?.unwrap_or(0)).unwrap_or(usize::MAX),
+            // What is negative limits nothing, like zero.
+            limit: usize::try_from(self.number("limit")?.unwrap_or(0).max(0)).unwrap_or(usize::MAX),
             continue_token: self.get("continue").to_owned(),
             resource_version: self.get("resourceVersion").to_owned(),
             version_match,

@@ -130,14 +130,33 @@ impl Call<'_> {
 
     /// What the containers of a Pod have said: no process runs, so their states speak.
     async fn logs(&self, resource: &Resource, namespace: &str, name: &str) -> Result<Response<Body>> {
+        let tail = self.log_tail(name)?;
         let pod = self.registry.get_value(resource, namespace, name).await?;
         let options = logs::Options {
             container: self.query.get("container"),
             previous: self.query.flag("previous"),
             timestamps: self.query.flag("timestamps"),
-            tail: self.query.number("tailLines")?.and_then(|lines| usize::try_from(lines).ok()),
+            tail,
         };
         Ok(answer::text(&logs::text(&pod, &options)?))
+    }
+
+    /// How many of the last lines are wanted. What else a query limits is not simulated, but must make sense.
+    fn log_tail(&self, pod: &str) -> Result<Option<usize>> {
+        let mut causes = Vec::new();
+        let fields = [
+            ("tailLines", 0, "must be greater than or equal to 0"),
+            ("limitBytes", 1, "must be greater than 0"),
+            ("sinceSeconds", 1, "must be greater than 0"),
+        ];
+        for (field, least, why) in fields {
+            let wrong = self.query.number(field)?.filter(|number| *number < least);
+            causes.extend(wrong.map(|number| Cause::invalid(field, &json!(number), why)));
+        }
+        if !causes.is_empty() {
+            return Err(Error::invalid(Named { group: "", resource: "PodLogOptions" }, pod, causes));
+        }
+        Ok(self.query.number("tailLines")?.and_then(|lines| usize::try_from(lines).ok()))
     }
 }
 

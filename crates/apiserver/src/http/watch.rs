@@ -35,6 +35,9 @@ use crate::{
 /// How often an idle watcher that wants bookmarks is told how far it has come.
 const BOOKMARKS: Duration = Duration::from_mins(1);
 
+/// How long a watch can last, whatever its client asks for. The end of a longer one could not be written as a time.
+const LONGEST: Duration = Duration::from_hours(24 * 365);
+
 /// The annotation of the bookmark after which everything that existed has been sent.
 const INITIAL_END: &str = "k8s.io/initial-events-end";
 
@@ -59,10 +62,7 @@ impl Call<'_> {
             Err(error) if error.code == 410 => return Ok(answer::body(Body::whole(failure(&error)))),
             outcome => outcome?,
         };
-        let (low, high) = (Duration::from_mins(30), Duration::from_hours(1));
-        let environment = self.registry.environment();
-        let timeout = self.query.seconds("timeoutSeconds")?.filter(|timeout| !timeout.is_zero());
-        let timeout = timeout.unwrap_or_else(|| environment.duration_between(low, high));
+        let (environment, timeout) = (self.registry.environment(), self.watch_timeout()?);
         let mut lines = Lines {
             registry: Arc::clone(self.registry),
             watch,
@@ -81,6 +81,16 @@ impl Call<'_> {
         let bookmarks = self.query.flag("allowWatchBookmarks");
         lines.begin(initial, bookmarks).await?;
         Ok(answer::body(Body::stream(lines.stream(Instant::now() + timeout, bookmarks))))
+    }
+
+    /// How long the watch lasts: as long as its client says; with less than no time, until everything has been told
+    /// that is known.
+    fn watch_timeout(&self) -> Result<Duration> {
+        let (low, high) = (Duration::from_mins(30), Duration::from_hours(1));
+        Ok(match self.query.number("timeoutSeconds")?.unwrap_or(0) {
+            0 => self.registry.environment().duration_between(low, high),
+            seconds => Duration::from_secs(seconds.max(0).unsigned_abs()).min(LONGEST),
+        })
     }
 
     /// How to read a revision is said of a list, or of the state that comes before a watch's changes.

@@ -219,7 +219,7 @@ impl Call<'_> {
             serde_json::from_value(body)
                 .map_err(|error| Error::bad_request(format!("failed to read the delete options: {error}")))?
         };
-        if let Some(seconds) = self.query.signed("gracePeriodSeconds")? {
+        if let Some(seconds) = self.query.number("gracePeriodSeconds")? {
             options.grace_period_seconds = Some(seconds);
         }
         if let Some(policy) = propagation(self.query.get("propagationPolicy"))? {

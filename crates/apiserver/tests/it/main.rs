@@ -17,6 +17,7 @@ mod impersonation;
 mod listener;
 mod lists;
 mod nulls;
+mod numbers;
 mod policies;
 mod server;
 mod sessions;

@@ -26,60 +26,81 @@ async fn who(server: &Server, headers: &[(&str, &[u8])]) -> Result<Value, u16> {
     if status.is_success() { Ok(body["status"]["userInfo"].clone()) } else { Err(status.as_u16()) }
 }
 
-/// The ways to say a value: what it is called, the bytes, and the text that they are, if they are one.
-fn values(plain: &str) -> Vec<(&'static str, Vec<Vec<u8>>, Option<Vec<String>>)> {
+/// A way to say a value.
+struct Said {
+    what: &'static str,
+    bytes: Vec<Vec<u8>>,
+    /// What the bytes say, if they say anything.
+    texts: Option<Vec<String>>,
+}
+
+impl Said {
+    fn headers<'a>(&'a self, name: &'a str) -> Vec<(&'a str, &'a [u8])> {
+        self.bytes.iter().map(|one| (name, &**one)).collect()
+    }
+}
+
+fn ways(plain: &str) -> Vec<Said> {
     let long = "x".repeat(100_000);
-    let texts = |all: &[&str]| Some(all.iter().map(|one| (*one).to_owned()).collect());
+    let readable = |what, texts: &[&str]| Said {
+        what,
+        bytes: texts.iter().map(|one| one.as_bytes().to_vec()).collect(),
+        texts: Some(texts.iter().map(|one| (*one).to_owned()).collect()),
+    };
+    let unreadable = |what, bytes: &[&[u8]]| Said {
+        what,
+        bytes: bytes.iter().map(|one| one.to_vec()).collect(),
+        texts: None,
+    };
     vec![
-        ("plain", vec![plain.into()], texts(&[plain])),
-        ("not ASCII", vec!["jürgen".into()], texts(&["jürgen"])),
-        ("not UTF-8", vec![b"j\xfcrgen".to_vec()], None),
-        ("half UTF-8", vec![b"j\xc3".to_vec()], None),
-        ("empty", vec![Vec::new()], texts(&[""])),
-        ("doubled", vec![plain.into(), "other".into()], texts(&[plain, "other"])),
-        ("doubled, the second no text", vec![plain.into(), b"\xff".to_vec()], None),
-        ("too long", vec![long.clone().into()], texts(&[&long])),
+        readable("plain", &[plain]),
+        readable("not ASCII", &["jürgen"]),
+        readable("empty", &[""]),
+        readable("doubled", &[plain, "other"]),
+        readable("doubled, the first empty", &["", plain]),
+        readable("too long", &[&long]),
+        unreadable("not UTF-8", &[b"j\xfcrgen"]),
+        unreadable("half UTF-8", &[b"j\xc3"]),
+        unreadable("doubled, the second not UTF-8", &[plain.as_bytes(), b"\xff"]),
     ]
+}
+
+/// Fails unless the user is the one that the header asks for.
+fn is_as_said(user: &Value, header: &str, texts: &[String], case: &str) {
+    assert_ne!(user["username"], "kubernetes-admin", "{case}");
+    assert!(!user["groups"].to_string().contains("system:masters"), "{case}");
+    match header {
+        "Impersonate-User" => assert_eq!(user["username"], texts[0], "{case}"),
+        "Impersonate-Uid" => assert_eq!(user["uid"].as_str().unwrap_or_default(), texts[0], "{case}"),
+        "Impersonate-Group" => {
+            assert_eq!(user["groups"].as_array().unwrap()[..texts.len()], *texts, "{case}");
+        }
+        _ => assert_eq!(user["extra"]["scopes"], json!(texts), "{case}"),
+    }
 }
 
 #[tokio::test]
 async fn a_request_that_impersonates_is_never_taken_for_the_one_who_sent_it() {
     let server = Server::new();
     for header in ["Impersonate-User", "Impersonate-Group", "Impersonate-Uid", "Impersonate-Extra-Scopes"] {
-        for (what, bytes, texts) in values("jane") {
+        for said in ways("jane") {
             for with_user in [false, true] {
-                let mut headers: Vec<(&str, &[u8])> = bytes.iter().map(|one| (header, &**one)).collect();
+                let mut headers = said.headers(header);
                 if with_user && header != "Impersonate-User" {
                     headers.push(("Impersonate-User", b"jane"));
                 }
                 let known = who(&server, &headers).await;
-                let case = format!("{header}, {what}, with a user: {with_user}: {known:?}");
-                match known {
-                    Err(code) => assert_eq!(code, 400, "{case}"),
-                    Ok(user) => {
-                        assert_ne!(user["username"], "kubernetes-admin", "{case}");
-                        assert!(!user["groups"].to_string().contains("system:masters"), "{case}");
-                        let texts = texts.clone().unwrap_or_else(|| panic!("{case}"));
-                        match header {
-                            "Impersonate-User" => assert_eq!(user["username"], texts[0], "{case}"),
-                            "Impersonate-Uid" if texts[0].is_empty() => {
-                                assert!(user["uid"].is_null(), "{case}")
-                            }
-                            "Impersonate-Uid" => assert_eq!(user["uid"], texts[0], "{case}"),
-                            "Impersonate-Group" => {
-                                assert_eq!(
-                                    user["groups"].as_array().unwrap()[..texts.len()],
-                                    texts,
-                                    "{case}"
-                                );
-                            }
-                            _ => assert_eq!(user["extra"]["scopes"], json!(texts), "{case}"),
-                        }
-                    }
+                let case = format!("{header}, {}, with a user: {with_user}: {known:?}", said.what);
+                match (known, &said.texts) {
+                    (Err(code), _) => assert_eq!(code, 400, "{case}"),
+                    (Ok(user), Some(texts)) => is_as_said(&user, header, texts, &case),
+                    (Ok(_), None) => panic!("{case}"),
                 }
             }
         }
     }
+    let plain = who(&server, &[("Impersonate-User", "jürgen".as_bytes())]).await.unwrap();
+    assert_eq!(plain["username"], "jürgen");
 }
 
 #[tokio::test]
@@ -93,20 +114,22 @@ async fn nobody_becomes_more_than_they_may_by_a_name_that_is_hard_to_read() {
         "subjects": [{"kind": "User", "name": "clerk", "apiGroup": "rbac.authorization.k8s.io"}]});
     server.post(&format!("{RBAC}/clusterrolebindings"), &binding).await.ok();
     let clerk = server.as_user(Identity::new("clerk", []));
-    for (what, bytes, _) in values("mary") {
-        let headers: Vec<(&str, &[u8])> = bytes.iter().map(|one| ("Impersonate-User", &**one)).collect();
-        let code = who(&clerk, &headers).await.unwrap_err();
-        assert!([400, 403].contains(&code), "a user, {what}: {code}");
+    for said in ways("mary") {
+        let code = who(&clerk, &said.headers("Impersonate-User")).await.unwrap_err();
+        assert!([400, 403].contains(&code), "a user, {}: {code}", said.what);
         for header in ["Impersonate-Group", "Impersonate-Uid", "Impersonate-Extra-Scopes"] {
-            let mut headers: Vec<(&str, &[u8])> = bytes.iter().map(|one| (header, &**one)).collect();
+            let mut headers = said.headers(header);
             headers.push(("Impersonate-User", b"jane"));
-            let known = who(&clerk, &headers).await;
-            if (header, what) == ("Impersonate-Uid", "empty") {
-                assert_eq!(known.unwrap()["username"], "jane");
-                continue;
+            match who(&clerk, &headers).await {
+                Err(code) => assert!([400, 403].contains(&code), "{header}, {}: {code}", said.what),
+                // An empty uid is none.
+                Ok(user) => assert_eq!(
+                    (header, &user),
+                    ("Impersonate-Uid", &json!({"username": "jane", "groups": ["system:authenticated"]})),
+                    "{}",
+                    said.what
+                ),
             }
-            let code = known.unwrap_err();
-            assert!([400, 403].contains(&code), "{header}, {what}: {code}");
         }
     }
     assert_eq!(who(&clerk, &[("Impersonate-User", b"jane")]).await.unwrap()["username"], "jane");
@@ -115,12 +138,12 @@ async fn nobody_becomes_more_than_they_may_by_a_name_that_is_hard_to_read() {
 #[tokio::test]
 async fn a_token_that_cannot_be_read_is_no_token() {
     let nobody = Server::new().as_user(Identity::anonymous());
-    for (what, bytes, _) in values("token") {
-        let values: Vec<Vec<u8>> = bytes.iter().map(|one| [b"Bearer ", &**one].concat()).collect();
-        let headers: Vec<(&str, &[u8])> = values.iter().map(|one| ("Authorization", &**one)).collect();
-        let code = who(&nobody, &headers).await.unwrap_err();
+    for mut said in ways("token") {
+        let shown = !said.bytes[0].is_empty();
+        said.bytes.iter_mut().for_each(|one| *one = [b"Bearer ", &**one].concat());
+        let code = who(&nobody, &said.headers("Authorization")).await.unwrap_err();
         // Who shows no token at all is anonymous, and anonymous users may not ask who they are.
-        assert_eq!(code, if what == "empty" { 403 } else { 401 }, "{what}");
+        assert_eq!(code, if shown { 401 } else { 403 }, "{}", said.what);
     }
     for odd in [&b"Basic abc"[..], b"Bearer", b"\xff", b""] {
         assert_eq!(who(&nobody, &[("Authorization", odd)]).await, Err(403), "{odd:?}");

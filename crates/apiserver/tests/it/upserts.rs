@@ -78,54 +78,61 @@ fn widgets() -> Value {
             "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}]}})
 }
 
+/// A kind of the table below: its group, plural, kind and what its objects need.
+struct Kind(&'static str, &'static str, &'static str, Value);
+
+impl Kind {
+    fn path(&self) -> String {
+        let prefix = if self.0.is_empty() { "/api".to_owned() } else { format!("/apis/{}", self.0) };
+        format!("{prefix}/v1/namespaces/default/{}/a", self.1)
+    }
+
+    fn object(&self) -> Value {
+        let version = if self.0.is_empty() { "v1".to_owned() } else { format!("{}/v1", self.0) };
+        let mut object = json!({"apiVersion": version, "kind": self.2, "metadata": {"name": "a"}});
+        object.as_object_mut().unwrap().extend(self.3.as_object().unwrap().clone());
+        object
+    }
+
+    /// What somebody is told who may only change objects of this kind.
+    fn refusal(&self) -> String {
+        let Self(group, plural, ..) = self;
+        let named = if group.is_empty() { (*plural).to_owned() } else { format!("{plural}.{group}") };
+        format!(
+            "{named} \"a\" is forbidden: User \"changer\" cannot create resource \"{plural}\" in API group \"{group}\" in \
+             the namespace \"default\""
+        )
+    }
+}
+
 #[tokio::test]
 async fn the_right_to_change_is_not_the_right_to_create() {
     let server = Server::new();
     server.post(DEFINITIONS, &widgets()).await.ok();
-    let rules = json!([{"apiGroups": ["*"], "resources": ["*"], "verbs": ["get", "update", "patch"]}]);
-    let changer = user(&server, "changer", &rules).await;
-    let rules =
-        json!([{"apiGroups": ["*"], "resources": ["*"], "verbs": ["get", "update", "patch", "create"]}]);
-    let maker = user(&server, "maker", &rules).await;
-    let objects = [
-        ("", "v1", "configmaps", "ConfigMap", json!({})),
-        ("", "v1", "services", "Service", json!({"spec": {"ports": [{"port": 80}]}})),
-        ("", "v1", "endpoints", "Endpoints", json!({})),
-        ("", "v1", "limitranges", "LimitRange", json!({"spec": {"limits": []}})),
-        ("coordination.k8s.io", "v1", "leases", "Lease", json!({})),
-        ("rbac.authorization.k8s.io", "v1", "roles", "Role", json!({"rules": []})),
-        ("example.com", "v1", "widgets", "Widget", json!({})),
+    let rules = |verbs: &[&str]| json!([{"apiGroups": ["*"], "resources": ["*"], "verbs": verbs}]);
+    let changer = user(&server, "changer", &rules(&["get", "update", "patch"])).await;
+    let maker = user(&server, "maker", &rules(&["get", "update", "patch", "create"])).await;
+    let kinds = [
+        Kind("", "configmaps", "ConfigMap", json!({})),
+        Kind("", "services", "Service", json!({"spec": {"ports": [{"port": 80}]}})),
+        Kind("", "endpoints", "Endpoints", json!({})),
+        Kind("", "limitranges", "LimitRange", json!({"spec": {"limits": []}})),
+        Kind("coordination.k8s.io", "leases", "Lease", json!({})),
+        Kind("rbac.authorization.k8s.io", "roles", "Role", json!({"rules": []})),
+        Kind("example.com", "widgets", "Widget", json!({})),
     ];
-    for (group, version, plural, kind, more) in objects {
-        let prefix = if group.is_empty() { "/api".to_owned() } else { format!("/apis/{group}") };
-        let path = format!("{prefix}/{version}/namespaces/default/{plural}/a");
-        let api_version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
-        let mut object = json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "a"}});
-        object.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        let creates_by_put = !["configmaps", "widgets"].contains(&plural);
-        let mut refusals = vec![changer.apply(&path, "one", &object).await];
-        if creates_by_put {
-            refusals.push(changer.put(&path, &object).await);
-        } else {
-            assert_ne!(changer.put(&path, &object).await.status, 201, "{plural}");
-        }
-        for refused in refusals {
-            let named = if group.is_empty() { plural.to_owned() } else { format!("{plural}.{group}") };
-            assert_eq!(
-                refused.failed(403, "Forbidden"),
-                format!(
-                    "{named} \"a\" is forbidden: User \"changer\" cannot create resource \"{plural}\" in API group \
-                     \"{group}\" in the namespace \"default\""
-                )
-            );
+    for kind in kinds {
+        let (path, object) = (kind.path(), kind.object());
+        assert_eq!(changer.apply(&path, "one", &object).await.failed(403, "Forbidden"), kind.refusal());
+        let by_put = !["configmaps", "widgets"].contains(&kind.1);
+        let put = changer.put(&path, &object).await;
+        if by_put {
+            assert_eq!(put.failed(403, "Forbidden"), kind.refusal());
         }
         server.get(&path).await.failed(404, "NotFound");
-        let created = if creates_by_put {
-            maker.put(&path, &object).await
-        } else {
-            maker.apply(&path, "one", &object).await
-        };
-        assert_eq!(created.status, 201, "{plural}: {}", created.body);
+        let made =
+            if by_put { maker.put(&path, &object).await } else { maker.apply(&path, "one", &object).await };
+        assert_eq!(made.status, 201, "{path}: {}", made.body);
         changer.merge(&path, &json!({"metadata": {"labels": {"changed": "yes"}}})).await.ok();
     }
 }

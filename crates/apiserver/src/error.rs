@@ -235,11 +235,6 @@ impl Error {
         Self::new(Reason::UnsupportedMediaType, message)
     }
 
-    /// The name of the object that the failure is about, or empty.
-    pub fn details_name(&self) -> &str {
-        self.details.as_ref().map_or("", |details| &details.name)
-    }
-
     /// The `Status` object that a client gets.
     pub fn to_status(&self) -> Value {
         if let Some(given) = &self.status {

@@ -158,8 +158,7 @@ impl Registry {
             };
             scale::set(resource, old, &after)
         };
-        // Who scales by a patch owns nothing, in the real server too.
-        let object = self.mutate(target, options, Ownership::Done, &change).await?;
+        let object = self.mutate(target, options, Ownership::Scale, &change).await?;
         let shown = scale::of(resource, &object.into_value())?;
         Ok(Written { object: super::Presented::Converted(shown), created: false, warnings: Vec::new() })
     }

@@ -73,6 +73,17 @@ pub(crate) fn set(resource: &Resource, object: &Value, scale: &Value) -> Result<
     Ok(new)
 }
 
+/// Whether anybody owns the replicas of an object.
+pub(super) fn is_owned(resource: &Resource, object: &Value) -> bool {
+    let Ok(paths) = paths(resource) else { return false };
+    let element = |segment| format!("f:{segment}");
+    let path: Vec<String> = paths.wanted.split('/').skip(1).map(element).collect();
+    let entries = object["metadata"]["managedFields"].as_array();
+    entries.into_iter().flatten().any(|entry| {
+        path.iter().try_fold(&entry["fieldsV1"], |fields, element| fields.get(element)).is_some()
+    })
+}
+
 /// Sets the value at a JSON pointer, making the objects on the way.
 fn put(object: &mut Value, pointer: &str, value: Value) {
     let mut place = object;

@@ -28,7 +28,7 @@ impl Registry {
     ) -> Result<Value> {
         let resource = target.resource;
         let change = |old: &Value| scale::set(resource, old, wanted);
-        let object = self.mutate(target, options, Ownership::Track, &change).await?;
+        let object = self.mutate(target, options, Ownership::Scale, &change).await?;
         scale::of(resource, &object.into_value())
     }
 

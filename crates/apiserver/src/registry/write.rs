@@ -13,7 +13,7 @@ use super::{
     Presented, Registry, Resource, bounds, decode,
     metadata::{self, is_deleting},
     resource::text,
-    strategy,
+    scale, strategy,
 };
 use crate::{
     admission::{Attributes, Operation, Warnings},
@@ -109,6 +109,8 @@ pub(super) enum Ownership {
     Track,
     /// Server-side apply did it already.
     Done,
+    /// The pipeline, if somebody owns the replicas: who scales takes them over from their owner, or owns nothing.
+    Scale,
 }
 
 /// Whether the writer was asked for the right to create.
@@ -341,7 +343,11 @@ impl Registry {
             check_revision(target, &new, current.revision)?;
             metadata::keep_system_fields(&mut new, &old, resource)?;
             strategy::prepare_update(resource, target.subresource, &mut new, &old, self.environment());
-            if ownership == Ownership::Track {
+            if match ownership {
+                Ownership::Track => true,
+                Ownership::Done => false,
+                Ownership::Scale => scale::is_owned(resource, &old),
+            } {
                 self.track(target, Some(&old), &mut new, options);
             }
             if self.admits(&request) {

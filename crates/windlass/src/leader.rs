@@ -19,7 +19,7 @@ use k8s_openapi::{
 use kube::{Api, Client, api::PostParams};
 use tokio::time::Instant;
 
-use crate::{changes::states_of, clock::Clock, error::chain, metrics::Metrics};
+use crate::{changes::states_of, clock::Clock, error::chain, metrics::Metrics, queue::later::later};
 
 /// How leader election is done. The times are controller-runtime's.
 #[derive(Clone, Debug)]
@@ -140,7 +140,7 @@ impl Observed {
         }
         let lasts =
             Duration::from_secs(spec.lease_duration_seconds.unwrap_or(0).max(0).unsigned_abs().into());
-        let expired = self.at.is_some_and(|at| now >= at + lasts);
+        let expired = self.at.is_some_and(|at| now >= later(at, lasts));
         if expired { Step::Take } else { Step::Wait }
     }
 }
@@ -213,7 +213,7 @@ impl Elector {
         let mut renewed = Instant::now();
         loop {
             tokio::time::sleep(self.config.retry_period).await;
-            let deadline = renewed + self.config.renew_deadline;
+            let deadline = later(renewed, self.config.renew_deadline);
             let started = Instant::now();
             let reason = match tokio::time::timeout_at(deadline, self.attempt()).await {
                 Ok(Ok(true)) => {
@@ -225,7 +225,7 @@ impl Elector {
                 Err(_) => "the API server does not answer".into(),
             };
             tracing::warn!(reason, "failed to renew the lease");
-            if Instant::now() + self.config.retry_period >= deadline {
+            if later(Instant::now(), self.config.retry_period) >= deadline {
                 return self.lost(reason);
             }
         }

@@ -123,6 +123,7 @@ mod changes;
 mod context;
 mod controller;
 mod error;
+mod isolation;
 mod merge;
 mod object;
 mod operator;

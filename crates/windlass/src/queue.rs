@@ -10,6 +10,7 @@
 //!   [`RateLimit`] that all retries share allows it. An event may run it earlier; a failure of such an early run
 //!   moves neither the count nor the time of the retry.
 //! - A success, or a requeue that the reconciler asked for, resets the count.
+//! - Any delay may be asked for, [`Duration::MAX`] included: what is longer than thirty years is thirty years.
 //! - After [`Queue::close`] no key is handed out, and [`Queue::drained`] returns when the last run has ended.
 
 use std::{
@@ -22,6 +23,7 @@ use tokio::{sync::Notify, time::Instant};
 
 mod jitter;
 mod lanes;
+pub(crate) mod later;
 mod limit;
 #[cfg(test)]
 mod properties;
@@ -51,7 +53,7 @@ impl Priority {
 pub enum Outcome {
     /// Nothing more to do until the next event.
     Done,
-    /// Run again after a delay, unless an event comes first.
+    /// Run again after a delay, unless an event comes first. Any delay will do; thirty years is the longest.
     RequeueAfter(Duration),
     /// Failed: run again after the key's backoff.
     Failed,

@@ -5,7 +5,10 @@ use std::{
     sync::Arc,
 };
 
-use crate::object::{AnyObject, ObjectKey};
+use crate::{
+    isolation::isolated,
+    object::{AnyObject, ObjectKey},
+};
 
 /// Derives index values from an object.
 pub(crate) type IndexFn<K> = Arc<dyn Fn(&K) -> Vec<String> + Send + Sync>;
@@ -41,7 +44,7 @@ impl<K: AnyObject> Links<K> {
     ) {
         let mut keys = BTreeMap::new();
         for (key, object) in objects {
-            for value in values(&object) {
+            for value in values_of(&values, name, &object) {
                 enter(&mut keys, value, key);
             }
         }
@@ -73,8 +76,8 @@ impl<K: AnyObject> Links<K> {
         }
         if self.has_indexes() {
             let object = object();
-            for index in self.indexes.values_mut() {
-                for value in (index.values)(&object) {
+            for (name, index) in &mut self.indexes {
+                for value in values_of(&index.values, name, &object) {
                     enter(&mut index.keys, value, key);
                 }
             }
@@ -88,13 +91,18 @@ impl<K: AnyObject> Links<K> {
         }
         if self.has_indexes() {
             let object = object();
-            for index in self.indexes.values_mut() {
-                for value in (index.values)(&object) {
+            for (name, index) in &mut self.indexes {
+                for value in values_of(&index.values, name, &object) {
                     drop_from(&mut index.keys, &*value, key);
                 }
             }
         }
     }
+}
+
+/// The values of an object, none after a panic: an index must not end the watch that feeds it.
+fn values_of<K>(values: &IndexFn<K>, name: &str, object: &K) -> Vec<String> {
+    isolated("an index", name, || values(object)).unwrap_or_default()
 }
 
 impl Keys {

@@ -1,7 +1,6 @@
 //! The loop: workers take keys, run the reconciler in isolation, and tell the queue how it went.
 
 use std::{
-    any::Any,
     future::Future,
     panic::AssertUnwindSafe,
     pin::Pin,
@@ -24,6 +23,7 @@ use crate::{
     context::{Context, Shared},
     error::{ReconcileError, Result, chain},
     events::{Event, Recorder},
+    isolation::panic_text,
     metrics::{ControllerMetrics, Metrics, Verdict},
     object::{AnyObject, ObjectKey},
     queue::{Outcome, Queue},
@@ -199,7 +199,11 @@ impl<C: Reconciler> Worker<C> {
             let object = self.store.get(&job.key);
             let (outcome, verdict) = async {
                 let ended = self.attempt(&job.key, object.clone()).await;
-                self.judge(&job.key, object.as_deref(), ended)
+                let judged = AssertUnwindSafe(|| self.judge(&job.key, object.as_deref(), ended));
+                // An error may panic when it is asked what it says. The queue must hear of the end all the same.
+                std::panic::catch_unwind(judged).unwrap_or_else(|panic| {
+                    self.judge(&job.key, object.as_deref(), Ended::Panicked(panic_text(&*panic)))
+                })
             }
             .instrument(span)
             .await;
@@ -298,9 +302,4 @@ fn spread(period: Duration, controller: &str, key: &ObjectKey) -> Duration {
 fn is_paused<K: AnyObject>(object: &K) -> bool {
     let paused = object.meta().annotations.as_ref().and_then(|annotations| annotations.get(PAUSED));
     paused.is_some_and(|value| value == "true")
-}
-
-fn panic_text(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".into())
 }

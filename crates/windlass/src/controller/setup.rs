@@ -11,6 +11,7 @@ use crate::{
     cache::{Caches, Change, Origin, Reader, Scope, Store},
     controller::Watch,
     error::Result,
+    isolation::isolated,
     metrics::ControllerMetrics,
     object::{AnyObject, Kind, ObjectKey},
     owner,
@@ -161,12 +162,20 @@ impl<R: AnyObject> Wiring<R> {
     ) -> u64 {
         let (queue, controller) = (self.queue.clone(), self.controller.clone());
         let (metrics, reader) = (self.metrics.clone(), self.reader.clone());
+        let reconciled = self.reconciled.get().cloned();
         store.subscribe(Box::new(move |change: &Change<K>, origin: Option<&Origin>| {
-            if filter.as_ref().is_some_and(|filter| !filter.passes(change)) {
+            // What a filter would have said and what a mapping would have found is not known after a panic: the change
+            // counts, and for all objects.
+            let rejects = |filter: &Predicate<K>| {
+                isolated("a filter", &controller, || !filter.passes(change)).unwrap_or(false)
+            };
+            if filter.as_ref().is_some_and(rejects) {
                 return;
             }
             let priority = if change.initial { Priority::LOW } else { Priority::NORMAL };
-            for key in keys(change, &reader) {
+            let found = isolated("a mapping to keys", &controller, || keys(change, &reader));
+            let all = || reconciled.iter().flat_map(|store| store.keys()).collect();
+            for key in found.unwrap_or_else(all) {
                 let own = origin.is_some_and(|run| run.controller == controller && run.key == key);
                 if !own && queue.add(key, priority) {
                     metrics.added();

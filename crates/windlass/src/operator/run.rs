@@ -23,6 +23,7 @@ use crate::{
     events::Recorder,
     leader::{Elector, LeaderElection, LeaderError},
     metrics::Metrics,
+    queue::later::later,
     webhook::{self, ServeError, Serving, Surroundings},
 };
 
@@ -343,7 +344,7 @@ async fn synced(watches: &[Seen], limit: Duration, impatient: bool) -> Result<()
         let mut health = watch.health();
         let synced = |health: &Health| health.is_synced() || (*optional && health.is_absent());
         let settled = health.wait_for(|health| synced(health) || (impatient && health.is_refused()));
-        let settled = tokio::time::timeout_at(started + limit, settled).await;
+        let settled = tokio::time::timeout_at(later(started, limit), settled).await;
         let is_synced = matches!(&settled, Ok(Ok(health)) if synced(health));
         drop(settled);
         if !is_synced {

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::later::later;
+
 /// So many at once, and then so many a second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateLimit {
@@ -35,9 +37,9 @@ impl Bucket {
     /// Takes a token. Returns how long it takes until there is one.
     pub(super) fn take(&mut self, now: Instant) -> Duration {
         let each = Duration::from_secs(1) / self.limit.per_second.max(1);
-        let full_at = self.full_at.map_or(now, |at| at.max(now)) + each;
+        let full_at = later(self.full_at.map_or(now, |at| at.max(now)), each);
         self.full_at = Some(full_at);
-        full_at.saturating_duration_since(now + each * self.limit.burst.max(1))
+        full_at.saturating_duration_since(later(now, each.saturating_mul(self.limit.burst.max(1))))
     }
 }
 

@@ -49,6 +49,16 @@ fn jitters() -> impl Strategy<Value = Jitter> {
     (0..=100_u8, any::<u64>()).prop_map(|(percent, seed)| Jitter { percent, seed })
 }
 
+/// Every delay that a `Duration` can hold, the ends more often than chance would.
+fn any_delay() -> impl Strategy<Value = Duration> + Clone {
+    let ends = [Duration::ZERO, Duration::MAX, Duration::from_secs(i64::MAX as u64), later::LONGEST];
+    prop_oneof![
+        2 => prop::sample::select(ends.to_vec()),
+        1 => any::<u64>().prop_map(Duration::from_secs),
+        1 => (0..2000_u64).prop_map(ms),
+    ]
+}
+
 /// Which keys are ready, and since when: what the queue must agree with.
 #[derive(Default)]
 struct Model {
@@ -174,6 +184,52 @@ proptest! {
             };
         }
         prop_assert_eq!(retries, ideal);
+    }
+
+    /// Whatever delays a history asks for, all that waits is due after the longest one at last, and nothing is lost.
+    #[test]
+    fn any_history_of_delays_comes_to_its_end(
+        history in prop::collection::vec((some_key(), any_delay(), 0..4_u8), 1..40),
+        (first, longest) in (any_delay(), any_delay()),
+        interval in prop::option::of(any_delay()),
+        limit in prop::option::of((any::<u32>(), any::<u32>())),
+        jitter in jitters(),
+    ) {
+        let retries = limit.map(|(per_second, burst)| RateLimit { per_second, burst });
+        let (start, backoff) = (Instant::now(), Backoff { first, longest });
+        let mut queue = State::new(Pace { backoff, jitter, retries, interval });
+        let mut waiting = BTreeSet::new();
+        for (key, delay, what) in history {
+            match what {
+                0 => queue.add_after(key, Priority::NORMAL, delay, start),
+                _ => drop(queue.add(key, Priority::NORMAL, start)),
+            }
+            waiting.insert(key);
+            let outcome = [Outcome::Done, Outcome::Done, Outcome::Failed, Outcome::RequeueAfter(delay)];
+            let ready: Vec<u8> = std::iter::from_fn(|| queue.next(start).map(|job| job.key)).collect();
+            for key in ready {
+                queue.finish(&key, outcome[usize::from(what)], start);
+                if what < 2 {
+                    waiting.remove(&key);
+                }
+            }
+        }
+        let left: BTreeSet<u8> =
+            std::iter::from_fn(|| queue.next(start + later::LONGEST).map(|job| job.key)).collect();
+        prop_assert_eq!(left, waiting);
+    }
+
+    /// A requeue is due after exactly its delay, if that is not longer than the longest.
+    #[test]
+    fn a_requeue_is_due_after_its_delay(delay in any_delay()) {
+        let (mut queue, start) = (State::new(Pace::default()), Instant::now());
+        queue.add(1, Priority::NORMAL, start);
+        queue.next(start);
+        queue.finish(&1, Outcome::RequeueAfter(delay), start);
+        prop_assert_eq!(queue.next_deadline(), Some(start + delay.min(later::LONGEST)));
+        queue.add_after(2, Priority::NORMAL, delay, start);
+        queue.add(1, Priority::NORMAL, start);
+        prop_assert_eq!(queue.next(start).map(|job| job.key), Some(1));
     }
 
     /// A delay is never longer than the backoff says, never shorter than the jitter allows, and the same again.

@@ -10,7 +10,7 @@ use std::{
 
 use tokio::time::Instant;
 
-use super::{Backoff, Jitter, Outcome, Pace, Priority, QueueKey, lanes::Lanes, limit::Bucket};
+use super::{Backoff, Jitter, Outcome, Pace, Priority, QueueKey, lanes::Lanes, later::later, limit::Bucket};
 
 /// Everything known of one key.
 #[derive(Debug)]
@@ -124,7 +124,7 @@ impl<K: QueueKey> State<K> {
         if self.closed {
             return;
         }
-        let until = self.not_before(&key, now + delay);
+        let until = self.not_before(&key, later(now, delay));
         match self.items.get(&key).map(|item| (item.place, item.failures, item.retry_at)) {
             None => self.make_waiting(key, priority, until, 0, None),
             Some((Place::Waiting { until: old, sequence, priority }, failures, retry_at)) if until < old => {
@@ -153,7 +153,7 @@ impl<K: QueueKey> State<K> {
         item.place = Place::Running { since: now };
         self.running += 1;
         if let Some(interval) = self.interval {
-            self.rest(&key, now + interval);
+            self.rest(&key, later(now, interval));
         }
         Some(Job { key, waited: now.saturating_duration_since(since) })
     }
@@ -171,7 +171,7 @@ impl<K: QueueKey> State<K> {
                 let failures = item.failures.saturating_add(1);
                 let shared = self.retries.as_mut().map_or(Duration::ZERO, |bucket| bucket.take(now));
                 let delay = self.jitter.shorten(self.backoff.delay(failures), key, failures);
-                (failures, Some(now + delay.max(shared)))
+                (failures, Some(later(now, delay.max(shared))))
             }
         };
         if self.closed {
@@ -187,7 +187,7 @@ impl<K: QueueKey> State<K> {
             let at = self.not_before(key, at);
             self.make_waiting(key.clone(), Priority::NORMAL, at, failures, retry_at);
         } else if let Outcome::RequeueAfter(delay) = outcome {
-            let at = self.not_before(key, now + delay);
+            let at = self.not_before(key, later(now, delay));
             self.make_waiting(key.clone(), Priority::NORMAL, at, 0, None);
         }
         retry
@@ -246,7 +246,7 @@ impl<K: QueueKey> State<K> {
         for item in self.items.values() {
             if let Place::Running { since } = item.place {
                 let age = now.saturating_duration_since(since);
-                total += age;
+                total = total.saturating_add(age);
                 longest = longest.max(age);
             }
         }

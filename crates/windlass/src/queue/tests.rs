@@ -145,6 +145,23 @@ async fn workers_sleep_until_a_key_is_due() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_key_that_waits_for_ever_is_run_by_an_event() {
+    let queue = Arc::new(Queue::new(Pace::default()));
+    queue.add_after(1, Priority::NORMAL, Duration::MAX);
+    for _ in 0..2 {
+        let worker = tokio::spawn({
+            let queue = queue.clone();
+            async move { queue.next().await.map(|job| job.key) }
+        });
+        tokio::time::sleep(Duration::from_hours(1)).await;
+        assert!(!worker.is_finished(), "nothing happened that it waits for");
+        queue.add(1, Priority::NORMAL);
+        assert_eq!(worker.await.unwrap(), Some(1));
+        queue.finish(&1, Outcome::RequeueAfter(Duration::MAX));
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn every_waiting_worker_gets_a_key() {
     let queue = Arc::new(Queue::new(Pace::default()));
     let workers: Vec<_> = (0..4)

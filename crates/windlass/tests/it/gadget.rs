@@ -62,6 +62,8 @@ pub enum Mood {
     Nervous,
     /// Never comes back on the first run.
     Stuck,
+    /// Asks to be run again in the longest time that can be said.
+    Patient,
     /// Applies what it can, the service first, and says what it cannot.
     Persistent,
 }
@@ -105,7 +107,7 @@ impl Reconciler for Gadgets {
         }
         let applied = ctx.apply(children(&gadget)).await?;
         ctx.update_status(observed(&gadget, &applied, ctx.now())).await?;
-        Ok(Action::await_change())
+        Ok(if self.mood == Mood::Patient { Action::requeue(Duration::MAX) } else { Action::await_change() })
     }
 
     async fn deleted(&self, _: &windlass::ObjectKey, _: &Context<Gadget>) -> windlass::Result<()> {

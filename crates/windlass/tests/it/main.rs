@@ -49,6 +49,7 @@ scenarios! {
         unwanted_children_go_and_drift_is_repaired,
         a_foreign_object_of_the_same_name_is_left_alone,
         a_panic_a_hang_and_a_deletion_are_survived,
+        no_delay_and_no_panic_outside_of_a_run_ends_the_operator,
         a_pool_never_creates_a_member_too_many,
         a_paused_object_is_left_alone,
         a_standby_follows_a_release_a_death_and_a_theft,

@@ -1,10 +1,17 @@
 //! The loop: exact counts of writes, drift, conflicts, failures, pause and leader election.
 
-use std::{sync::atomic::Ordering, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use serde_json::json;
 use windlass::{
-    LeaderElection, Metrics, Operator, PAUSED,
+    Action, Context, Controller, LeaderElection, Metrics, Operator, PAUSED, Predicate, ReconcileError,
+    Reconciler,
     k8s_openapi::api::{
         apps::v1::Deployment,
         coordination::v1::Lease,
@@ -118,6 +125,69 @@ pub async fn a_panic_a_hang_and_a_deletion_are_survived(cluster: Cluster) {
         eventually("the deletion is seen", || async { deletions.load(Ordering::SeqCst) > 0 }).await;
         running.stop().await;
     }
+}
+
+/// Fails, and panics when it is asked why.
+#[derive(Clone, Default)]
+struct Secretive(Arc<AtomicUsize>);
+
+#[derive(Debug)]
+struct Secret;
+
+impl std::fmt::Display for Secret {
+    fn fmt(&self, _: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        panic!("an error that does not say what it is")
+    }
+}
+
+impl std::error::Error for Secret {}
+
+impl ReconcileError for Secret {
+    fn category(&self) -> &'static str {
+        "Secret"
+    }
+}
+
+impl Reconciler for Secretive {
+    type Resource = Gadget;
+    type Error = Secret;
+
+    async fn reconcile(&self, _: Arc<Gadget>, _: &Context<Gadget>) -> Result<Action, Secret> {
+        self.0.fetch_add(1, Ordering::SeqCst);
+        Err(Secret)
+    }
+}
+
+pub async fn no_delay_and_no_panic_outside_of_a_run_ends_the_operator(cluster: Cluster) {
+    let gadgets = Gadgets { mood: Mood::Patient, ..Gadgets::default() };
+    let filter = Predicate::new(|_: &Gadget, new: &Gadget| {
+        assert!(new.spec.replicas != 13, "a filter that cannot count to thirteen");
+        true
+    });
+    let controller = Controller::new(gadgets.clone())
+        .filter(filter)
+        .owns::<Deployment>()
+        .owns::<Service>()
+        .watches::<ConfigMap, _>(|_, _| panic!("a mapping that fails for every object"))
+        .index::<Gadget>("broken", |_| panic!("an index that fails for every object"))
+        .namespace(&cluster.namespace);
+    let secretive = Secretive::default();
+    let other = Controller::new(secretive.clone()).name("secretive").namespace(&cluster.namespace);
+    let running = cluster.run(Operator::new("gadget-operator").controller(controller).controller(other));
+    let api = cluster.api::<Gadget>();
+    api.create(&PostParams::default(), &Gadget::test("one")).await.unwrap();
+    observed(&api, "one").await;
+    let failures = &secretive.0;
+    eventually("what failed is tried again", || async { failures.load(Ordering::SeqCst) > 1 }).await;
+    quiet(|| gadgets.runs()).await;
+    let runs = gadgets.runs();
+    let map: ConfigMap = serde_json::from_value(json!({"metadata": {"name": "map"}})).unwrap();
+    cluster.api::<ConfigMap>().create(&PostParams::default(), &map).await.unwrap();
+    eventually("what a mapping missed is looked for everywhere", || async { gadgets.runs() > runs }).await;
+    let thirteen = json!({"spec": {"replicas": 13}});
+    api.patch("one", &PatchParams::default(), &Patch::Merge(&thirteen)).await.unwrap();
+    observed(&api, "one").await;
+    running.stop().await;
 }
 
 pub async fn a_pool_never_creates_a_member_too_many(cluster: Cluster) {

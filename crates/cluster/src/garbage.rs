@@ -149,10 +149,11 @@ impl Watches {
         let wanted: Vec<Arc<Resource>> =
             found.into_iter().filter(|one| one.watchable && !one.is_event()).map(Arc::new).collect();
         let names: BTreeSet<String> = wanted.iter().map(|one| one.to_string()).collect();
-        let lost: Vec<String> = self.running.keys().filter(|name| !names.contains(*name)).cloned().collect();
-        for name in lost {
-            if let Some((resource, watch)) = self.running.remove(&name) {
-                watch.abort();
+        // A kind that is served in another version than before is watched anew, and its objects stay known.
+        let lost = self.running.extract_if(.., |_, (resource, _)| !wanted.contains(resource));
+        for (name, (resource, watch)) in lost.collect::<Vec<_>>() {
+            watch.abort();
+            if !names.contains(&name) {
                 let affected = self.shared.graph().forget(&resource);
                 self.shared.enqueue(affected);
             }

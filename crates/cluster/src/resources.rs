@@ -1,6 +1,6 @@
 //! Which kinds the API server has: discovery, as the controllers need it that work on all of them.
 
-use std::fmt;
+use std::{collections::BTreeMap, fmt};
 
 use windlass::kube::{
     Client, Discovery, Error,
@@ -40,22 +40,28 @@ impl fmt::Display for Resource {
     }
 }
 
-/// All kinds whose objects can be listed and deleted, each in its preferred version, ordered by group and name.
+/// All kinds whose objects can be listed and deleted, ordered by group and name.
+///
+/// A group's preferred version says nothing of its kinds: one may be served in another version only. So each kind is
+/// there once, in the first version that serves it: the preferred one, then the others, the most stable first.
 pub(crate) async fn discover(client: &Client) -> Result<Vec<Resource>, Error> {
     let discovery = Discovery::new(client.clone()).run_aggregated().await?;
-    let mut found = Vec::new();
-    for group in discovery.groups_alphabetical() {
-        for (api, capabilities) in group.recommended_resources() {
-            if capabilities.supports_operation("list") && capabilities.supports_operation("delete") {
-                found.push(Resource {
-                    namespaced: capabilities.scope == Scope::Namespaced,
-                    watchable: capabilities.supports_operation("watch"),
-                    collective: capabilities.supports_operation("deletecollection"),
-                    api,
-                });
+    let mut found: BTreeMap<(String, String), Resource> = BTreeMap::new();
+    for group in discovery.groups() {
+        for version in group.preferred_version().into_iter().chain(group.versions()) {
+            for (api, capabilities) in group.versioned_resources(version) {
+                if capabilities.supports_operation("list") && capabilities.supports_operation("delete") {
+                    let resource = Resource {
+                        namespaced: capabilities.scope == Scope::Namespaced,
+                        watchable: capabilities.supports_operation("watch"),
+                        collective: capabilities.supports_operation("deletecollection"),
+                        api,
+                    };
+                    let name = (resource.api.group.clone(), resource.api.plural.clone());
+                    found.entry(name).or_insert(resource);
+                }
             }
         }
     }
-    found.sort_by(|a, b| (&a.api.group, &a.api.plural).cmp(&(&b.api.group, &b.api.plural)));
-    Ok(found)
+    Ok(found.into_values().collect())
 }

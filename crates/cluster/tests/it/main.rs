@@ -20,5 +20,6 @@ mod sessions;
 mod stateful_sets;
 mod support;
 mod transitions;
+mod versions;
 mod volumes;
 mod workloads;

@@ -20,12 +20,21 @@ pub(super) enum Course {
 
 /// The course of a container.
 pub(super) fn of(container: &Container) -> Course {
+    match told(container) {
+        // What is asked whether it is ready, or offers a port, is there to answer.
+        Course::Unknown if serves(container) => Course::Endless,
+        course => course,
+    }
+}
+
+/// The course of a container as far as its command or its image tells it. What declares a port may still end, such as
+/// an init container, for whose end the others wait.
+pub(super) fn told(container: &Container) -> Course {
     let words: Vec<&str> =
         container.command.iter().chain(&container.args).flatten().map(String::as_str).collect();
     match run(&words) {
         Some(course) => course,
-        // What is asked whether it is ready, or offers a port, is there to answer.
-        None if serves(container) => Course::Endless,
+        None if is_pause(container) => Course::Endless,
         None => Course::Unknown,
     }
 }
@@ -36,14 +45,18 @@ pub(super) fn of_words(words: &[String]) -> Course {
     run(&words).unwrap_or(Course::Unknown)
 }
 
-fn serves(container: &Container) -> bool {
+/// Whether the image is the one that does nothing but wait.
+fn is_pause(container: &Container) -> bool {
     let image = container.image.as_deref().unwrap_or_default();
     let name = image.rsplit('/').next().unwrap_or_default();
-    let is_pause = name.split([':', '@']).next() == Some("pause") && container.command.is_none();
+    name.split([':', '@']).next() == Some("pause") && container.command.is_none()
+}
+
+fn serves(container: &Container) -> bool {
     let probed = container.readiness_probe.is_some()
         || container.liveness_probe.is_some()
         || container.startup_probe.is_some();
-    is_pause || probed || container.ports.as_ref().is_some_and(|ports| !ports.is_empty())
+    probed || container.ports.as_ref().is_some_and(|ports| !ports.is_empty())
 }
 
 /// A command line; `None` where it is not understood.
@@ -72,7 +85,7 @@ fn script(text: &str, strict: bool) -> Option<Course> {
         }
         match statement(name, rest)? {
             Course::Ends { code, after: time } => {
-                after += time;
+                after = after.saturating_add(time);
                 last = code;
                 if *name == "exit" || (strict && code != 0) {
                     break;
@@ -143,6 +156,15 @@ mod tests {
     }
 
     #[test]
+    fn any_time_can_be_slept() {
+        let long = |text: &str| matches!(course(&["sh", "-c", text]), Course::Ends { after, .. } if after.as_secs() > 1 << 62);
+        assert!(long("sleep 9999999999999999999"));
+        assert!(long("sleep 9999999999999999999; sleep 9999999999999999999"));
+        assert_eq!(course(&["sleep", "99999999999999999999999"]), Course::Unknown);
+        assert_eq!(course(&["sleep", "-1"]), Course::Unknown);
+    }
+
+    #[test]
     fn a_script_with_anything_else_says_nothing() {
         for text in ["exit $CODE", "if true; then exit 1; fi", "work", "echo a | sh", "sleep 1 || exit 2"] {
             assert_eq!(course(&["sh", "-c", text]), Course::Unknown, "{text}");
@@ -155,7 +177,8 @@ mod tests {
         let port = ContainerPort { container_port: 80, ..ContainerPort::default() };
         let server = Container { ports: Some(vec![port]), ..Container::default() };
         assert_eq!(of(&server), Course::Endless);
+        assert_eq!(told(&server), Course::Unknown, "it does not say so itself");
         let pause = Container { image: Some("registry.k8s.io/pause:3.10".into()), ..Container::default() };
-        assert_eq!(of(&pause), Course::Endless);
+        assert_eq!((of(&pause), told(&pause)), (Course::Endless, Course::Endless));
     }
 }

@@ -63,7 +63,7 @@ pub(super) fn start(pod: &Pod, status: &ContainerStatus, now: Timestamp) -> Cont
     let mut new = status.clone();
     let again = status.container_id.is_some();
     if again {
-        new.restart_count += 1;
+        new.restart_count = new.restart_count.saturating_add(1);
         if let Some(ended) = status.state.as_ref().filter(|state| state.terminated.is_some()) {
             new.last_state = Some(ended.clone());
         }
@@ -121,7 +121,7 @@ pub(super) fn back_off(pod: &Pod, status: &ContainerStatus) -> ContainerStatus {
 
 /// How long a container waits that was restarted this often: 10 s, 20 s, 40 s, … five minutes.
 pub(super) fn back_off_time(restarts: i32) -> Duration {
-    let doublings = u32::try_from(restarts - 1).unwrap_or(0).min(10);
+    let doublings = u32::try_from(restarts.saturating_sub(1)).unwrap_or(0).min(10);
     Duration::from_secs((10_u64 << doublings).min(LONGEST_BACK_OFF))
 }
 

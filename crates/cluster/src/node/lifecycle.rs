@@ -141,17 +141,21 @@ impl Scene<'_> {
     fn end_of(&self, name: &str) -> Option<Exit> {
         let spec = self.pod.spec.as_ref()?;
         if let Some(init) = spec.init_containers.iter().flatten().find(|init| init.name == name) {
-            let otherwise = Some(DONE).filter(|_| !is_sidecar(init));
-            return own_end(init, otherwise);
+            // What the others wait for ends, whatever ports it declares, unless its command says otherwise.
+            return if is_sidecar(init) {
+                ended(command::of(init), None)
+            } else {
+                ended(command::told(init), Some(DONE))
+            };
         }
         if let Some(debug) = spec.ephemeral_containers.iter().flatten().find(|debug| debug.name == name) {
-            return own_end(&moves::plain(debug), None);
+            return ended(command::of(&moves::plain(debug)), None);
         }
         match self.behaviour {
             Behaviour::Exit(exit) => Some(exit.clone()),
             Behaviour::Command(otherwise) => {
                 let container = spec.containers.iter().find(|container| container.name == name)?;
-                own_end(container, otherwise.clone())
+                ended(command::of(container), otherwise.clone())
             }
             _ => None,
         }
@@ -166,9 +170,9 @@ impl Scene<'_> {
     }
 }
 
-/// How a container ends by its own command, or in the way of its like where that does not say.
-fn own_end(container: &Container, otherwise: Option<Exit>) -> Option<Exit> {
-    match command::of(container) {
+/// How a container ends in its course, or in the way of its like where that does not say.
+fn ended(course: Course, otherwise: Option<Exit>) -> Option<Exit> {
+    match course {
         Course::Endless => None,
         Course::Ends { code, after } => Some(Exit::with(code, after)),
         Course::Unknown => otherwise,
@@ -225,7 +229,7 @@ fn advance(scene: &Scene<'_>, age: Duration) -> Step {
     }
     let old = scene.pod.status.clone().unwrap_or_default();
     if let Behaviour::Evicted(after) = scene.behaviour
-        && left(scene.timing.start + *after, age).is_none()
+        && left(scene.timing.start.saturating_add(*after), age).is_none()
     {
         return evict(scene, old);
     }

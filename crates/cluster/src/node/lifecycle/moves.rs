@@ -159,7 +159,7 @@ impl Moves {
     }
 
     fn retry_pull(&mut self, scene: &Scene<'_>, status: &ContainerStatus, age: Duration) -> ContainerStatus {
-        if let Some(left) = left(scene.timing.start + PULL_RETRY, age) {
+        if let Some(left) = left(scene.timing.start.saturating_add(PULL_RETRY), age) {
             self.wait(left);
             return status.clone();
         }

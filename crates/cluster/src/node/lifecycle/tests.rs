@@ -225,6 +225,40 @@ fn init_containers_end_before_the_others_start_and_sidecars_go_on() {
 }
 
 #[test]
+fn an_init_container_ends_whatever_ports_it_declares() {
+    let ports = json!([{"name": "reloader", "containerPort": 8081}]);
+    let mut watched = pod(json!({
+        "initContainers": [{"name": "i", "image": "b", "args": ["--watch-interval=0"], "ports": ports}],
+        "containers": [{"name": "web", "image": "nginx"}],
+    }));
+    let (seen, ..) = live(&mut watched, Timing::default(), 100);
+    assert_eq!(seen.last().unwrap(), "Running [Running restarts=0] Ready");
+    let mut slow = pod(json!({
+        "initContainers": [
+            {"name": "s", "image": "b", "restartPolicy": "Always", "ports": ports},
+            {"name": "i", "image": "b", "command": ["sleep", "5"], "ports": ports},
+        ],
+        "containers": [{"name": "web", "image": "nginx"}],
+    }));
+    let (seen, next, _) = live(&mut slow, Timing::default(), 100);
+    assert_eq!(seen.last().unwrap(), "Pending [PodInitializing restarts=0]");
+    assert_eq!(next, Some(Duration::from_secs(5)), "a command says when it ends");
+    live(&mut slow, Timing::default(), 105);
+    let init = slow.status.unwrap().init_container_statuses.unwrap();
+    assert!(containers::started_at(&init[0]).is_some(), "a sidecar goes on");
+}
+
+#[test]
+fn times_of_any_length_are_waited_for() {
+    let mut pod = simulating("evict", "Always");
+    let times = pod.metadata.annotations.as_mut().unwrap();
+    times.insert("windlass.dev/start-after-seconds".into(), u64::MAX.to_string());
+    times.insert("windlass.dev/exit-after-seconds".into(), u32::MAX.to_string());
+    let (_, next, _) = live(&mut pod, Timing::default(), 100);
+    assert_eq!(next, Some(Duration::from_secs(u64::MAX)));
+}
+
+#[test]
 fn a_readiness_gate_must_be_open() {
     let mut pod = pod(json!({"containers": [{"name": "web"}], "readinessGates": [{"conditionType": "x/y"}]}));
     live(&mut pod, Timing::default(), 100);

@@ -1,8 +1,11 @@
 //! Deployments, ReplicaSets and Pods.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicI32, Ordering},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicI32, Ordering},
+    },
+    time::Duration,
 };
 
 use futures::{StreamExt, TryStreamExt};
@@ -313,4 +316,54 @@ async fn a_deleted_pod_ends_and_is_replaced() {
     wait_complete(&client, "web").await;
     let second = pods_of(&client, "web").await.remove(0).metadata.name.unwrap();
     assert_ne!(first, second);
+}
+
+#[tokio::test]
+async fn pods_of_different_ages_can_be_scaled_down() {
+    let cluster = Cluster::start().await.unwrap();
+    let client = cluster.client();
+    create(&client, &deployment("web", 30)).await;
+    wait_complete(&client, "web").await;
+    // Their times must differ by whole seconds, but not by much.
+    for replicas in [45, 60] {
+        tokio::time::sleep(Duration::from_millis(1100)).await;
+        merge::<Deployment>(&client, "web", json!({"spec": {"replicas": replicas}})).await;
+        wait_complete(&client, "web").await;
+    }
+    tokio::time::sleep(Duration::from_millis(1100)).await;
+    merge::<Deployment>(&client, "web", json!({"spec": {"replicas": 5}})).await;
+    wait_complete(&client, "web").await;
+    let set = sets_of(&client, "web").await.remove(0).metadata.name.unwrap();
+    let panics = events(&client, "ReplicaSet", &set).await;
+    let panics: Vec<_> = panics.iter().filter(|event| event.starts_with("ReconcilePanicked")).collect();
+    assert!(panics.is_empty(), "{panics:#?}");
+}
+
+#[tokio::test]
+async fn a_pod_whose_init_container_declares_a_port_starts() {
+    let cluster = Cluster::start().await.unwrap();
+    let client = cluster.client();
+    let reloader = |name: &str, port: i32| {
+        json!({
+            "name": name, "image": "quay.io/prometheus-operator/prometheus-config-reloader:v0.93.0",
+            "args": ["--watch-interval=0", "--listen-address=:8081"],
+            "ports": [{"name": "reloader-web", "containerPort": port}],
+        })
+    };
+    let pod: Pod = decode(json!({
+        "metadata": {"name": "prometheus"},
+        "spec": {
+            "initContainers": [reloader("init-config-reloader", 8081)],
+            "containers": [
+                {"name": "prometheus", "image": "quay.io/prometheus/prometheus:v3.9.0", "ports": [{"containerPort": 9090}]},
+                reloader("config-reloader", 8080),
+            ],
+        },
+    }));
+    create(&client, &pod).await;
+    wait(api::<Pod>(&client), "prometheus", "ready", |pod| {
+        let conditions = pod.and_then(|pod| pod.status.as_ref()?.conditions.clone()).unwrap_or_default();
+        conditions.iter().any(|condition| condition.type_ == "Ready" && condition.status == "True")
+    })
+    .await;
 }

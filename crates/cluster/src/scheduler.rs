@@ -37,7 +37,8 @@ const NAME: &str = "default-scheduler";
 
 /// Pods by the node that they are on.
 const ON_NODE: &str = "scheduler-node";
-/// Pods that found no node, under one key.
+/// Pods without a node, under one key. Those count too that are just being looked at: what changes meanwhile may be what
+/// they need, and nothing else would tell them.
 const WAITING: &str = "scheduler-waiting";
 
 /// Why a Pod is not scheduled.
@@ -89,7 +90,7 @@ pub(crate) fn controller() -> Controller<Scheduler> {
         .reads::<StorageClass>()
         .index::<Pod>(volume::CLAIM_USERS, volume::claim_users)
         .index::<Pod>(ON_NODE, |pod| pods::node(pod).map(str::to_owned).into_iter().collect())
-        .index::<Pod>(WAITING, |pod| is_waiting(pod).then(String::new).into_iter().collect())
+        .index::<Pod>(WAITING, |pod| is_pending(pod).then(String::new).into_iter().collect())
         .permits([
             rbac::rule("", ["pods/binding"], ["create"]),
             rbac::rule("", ["persistentvolumeclaims"], ["patch"]),
@@ -101,10 +102,6 @@ fn is_pending(pod: &Pod) -> bool {
     let scheduler = spec.and_then(|spec| spec.scheduler_name.as_deref()).unwrap_or(NAME);
     let gated = spec.and_then(|spec| spec.scheduling_gates.as_ref()).is_some_and(|gates| !gates.is_empty());
     pods::node(pod).is_none() && pods::is_active(pod) && scheduler == NAME && !gated
-}
-
-fn is_waiting(pod: &Pod) -> bool {
-    is_pending(pod) && pods::condition(pod, SCHEDULED).is_some_and(|condition| condition.status == "False")
 }
 
 fn waiting(cache: &Reader) -> Vec<ObjectKey> {

@@ -1,4 +1,4 @@
-//! Pods that nobody looks after any more, because their node is gone.
+//! Pods that nobody looks after: their node is gone, or they are deleted before they had one.
 
 use std::{sync::Arc, time::Duration};
 
@@ -61,7 +61,7 @@ pub(crate) fn controller() -> Controller<LostPods> {
         .permits([rbac::rule("", ["pods"], ["delete"]), rbac::rule("", ["nodes"], ["get"])])
 }
 
-/// Collects Pods whose node is gone.
+/// Collects Pods that no node will end.
 pub(crate) struct LostPods;
 
 impl Reconciler for LostPods {
@@ -69,7 +69,13 @@ impl Reconciler for LostPods {
     type Error = Error;
 
     async fn reconcile(&self, pod: Arc<Pod>, ctx: &Context<Pod>) -> Result<Action, Error> {
-        let Some(node) = pods::node(&pod) else { return Ok(Action::await_change()) };
+        let Some(node) = pods::node(&pod) else {
+            // Only finalizers keep it, and whoever set them may wait for its end.
+            if pods::is_terminating(&pod.metadata) {
+                collect(&pod, None, ctx).await?;
+            }
+            return Ok(Action::await_change());
+        };
         if ctx.get::<Node>(None, node)?.is_some() {
             return Ok(Action::await_change());
         }
@@ -82,24 +88,26 @@ impl Reconciler for LostPods {
         if ctx.fetch::<Node>(None, node).await?.is_some() {
             return Ok(Action::await_change());
         }
-        collect(&pod, ctx).await?;
+        collect(&pod, Some("PodGC: node no longer exists"), ctx).await?;
         Ok(Action::await_change())
     }
 }
 
-async fn collect(pod: &Pod, ctx: &Context<Pod>) -> Result<(), Error> {
+/// Ends a Pod, with a condition that says why if it was disrupted, and removes it.
+async fn collect(pod: &Pod, disruption: Option<&str>, ctx: &Context<Pod>) -> Result<(), Error> {
     if !pods::is_finished(pod) {
         let mut status = pod.status.clone().unwrap_or_default();
         status.phase = Some("Failed".into());
-        status.conditions.get_or_insert_default().push(PodCondition {
+        let condition = disruption.map(|message| PodCondition {
             type_: "DisruptionTarget".into(),
             status: "True".into(),
             reason: Some("DeletionByPodGC".into()),
-            message: Some("PodGC: node no longer exists".into()),
+            message: Some(message.into()),
             last_transition_time: Some(Time(ctx.now())),
             observed_generation: pod.metadata.generation,
             ..PodCondition::default()
         });
+        status.conditions.get_or_insert_default().extend(condition);
         ctx.patch_status(pod, &status).await?;
     }
     let api: Api<Pod> = Api::namespaced(ctx.client().clone(), ctx.key().namespace().unwrap_or_default());

@@ -39,14 +39,16 @@ impl Run<'_> {
         }
         let active = i32::try_from(facts.active.len()).unwrap_or(i32::MAX);
         let wanted = self.wanted(facts, active);
-        let surplus = self.surplus(&facts.active, usize::try_from(active - wanted).unwrap_or(0));
+        let surplus =
+            self.surplus(&facts.active, usize::try_from(active.saturating_sub(wanted)).unwrap_or(0));
         if !surplus.is_empty() {
             facts.active.retain(|pod| !surplus.iter().any(|gone| pods::uid(gone) == pods::uid(pod)));
             return self.remove(&surplus).await;
         }
-        let mut missing = wanted - active;
+        let mut missing = wanted.saturating_sub(active);
         if !verdict::replaces_early(&self.spec) {
-            missing -= self.pods.iter().filter(|pod| pods::is_stopping(pod)).count() as i32;
+            let stopping = self.pods.iter().filter(|pod| pods::is_stopping(pod)).count();
+            missing = missing.saturating_sub(i32::try_from(stopping).unwrap_or(i32::MAX));
         }
         match usize::try_from(missing) {
             Ok(missing) if missing > 0 => self.start(missing.min(BURST), facts).await,
@@ -61,7 +63,7 @@ impl Run<'_> {
             // After the first success the others may end, and no new ones start.
             None if facts.succeeded > 0 => active,
             None => parallelism,
-            Some(completions) => (completions - facts.succeeded).clamp(0, parallelism.max(0)),
+            Some(completions) => completions.saturating_sub(facts.succeeded).clamp(0, parallelism.max(0)),
         }
     }
 
@@ -136,7 +138,10 @@ impl Run<'_> {
             let prefix: String = name.chars().take(pod_control::LONGEST_PREFIX - 1).collect();
             (0..missing).map(|_| pod_control::from_template(&template, &format!("{prefix}-"))).collect()
         };
-        pod_control::create_all(new, self.ctx).await.1?;
+        let wanted = new.len();
+        let (created, result) = pod_control::create_all(new, self.ctx).await;
+        result?;
+        self.closed = created < wanted;
         // What was created is in the cache; only whether anything is active matters from here on.
         facts.active = self.ctx.owned::<Pod>()?.into_iter().filter(|pod| pods::is_active(pod)).collect();
         Ok(())
@@ -173,12 +178,11 @@ impl Run<'_> {
             pods::is_active(pod) || !verdict::replaces_early(&self.spec) && pods::is_stopping(pod)
         };
         taken.extend(self.pods.iter().filter(counts).filter_map(|pod| indexes::of(pod, &self.spec)));
-        let free = |index: &i32| {
-            !taken.has(*index)
-                && !facts.succeeded_indexes.has(*index)
-                && !facts.failed_indexes.as_ref().is_some_and(|failed| failed.has(*index))
-        };
-        (0..self.spec.completions.unwrap_or(0)).filter(free).take(count).collect()
+        taken.join(&facts.succeeded_indexes);
+        if let Some(failed) = &facts.failed_indexes {
+            taken.join(failed);
+        }
+        taken.missing(self.spec.completions.unwrap_or(0)).take(count).collect()
     }
 
     /// The last failed Pod of every index that has no other: it knows how often the index has failed.
@@ -226,11 +230,12 @@ impl Run<'_> {
         let mut pod = pod_control::from_template(template, "");
         indexes::assign(&mut pod, job, index);
         if self.spec.backoff_limit_per_index.is_some() {
-            let (mut failed, mut ignored) = (0, 0);
+            let (mut failed, mut ignored) = (0_i32, 0_i32);
             if let Some(old) = replaced {
                 (failed, ignored) = (verdict::index_failures(old), ignored_failures(old));
                 let counts = policy::of_failure(&self.spec, old) != Failure::Ignored;
-                if counts { failed += 1 } else { ignored += 1 }
+                let count = if counts { &mut failed } else { &mut ignored };
+                *count = count.saturating_add(1);
             }
             let annotations = pod.metadata.annotations.get_or_insert_default();
             annotations.insert(INDEX_FAILURES.to_owned(), failed.to_string());
@@ -247,5 +252,5 @@ fn ignored_failures(pod: &Pod) -> i32 {
 }
 
 fn failures(pod: &Pod) -> usize {
-    usize::try_from(verdict::index_failures(pod) + ignored_failures(pod)).unwrap_or(0)
+    usize::try_from(verdict::index_failures(pod).saturating_add(ignored_failures(pod))).unwrap_or(0)
 }

@@ -57,7 +57,7 @@ fn settle(status: &mut JobStatus, tracked: &BTreeSet<String>) -> usize {
     };
     let (succeeded, failed) = (keep(&mut uncounted.succeeded), keep(&mut uncounted.failed));
     let add = |count: &mut Option<i32>, more: i32| {
-        *count = Some(count.unwrap_or(0) + more).filter(|count| *count != 0);
+        *count = Some(count.unwrap_or(0).saturating_add(more)).filter(|count| *count != 0);
     };
     add(&mut status.succeeded, succeeded);
     add(&mut status.failed, failed);
@@ -118,7 +118,8 @@ impl Run<'_> {
             let (uid, index) = (pods::uid(&pod), indexes::of(&pod, &self.spec));
             let succeeded = pods::phase(&pod) == "Succeeded";
             let failed = verdict::is_failed(&self.spec, &pod);
-            let kept = index.and_then(|index| delayed.get(&index)).is_some_and(|kept| pods::uid(kept) == uid);
+            let successor = index.and_then(|index| delayed.get(&index));
+            let kept = !self.closed && successor.is_some_and(|kept| pods::uid(kept) == uid);
             if !(going || end.is_some() || succeeded || failed && !kept) {
                 continue;
             }

@@ -57,9 +57,10 @@ impl Facts {
         let mut facts = Self {
             indexed,
             active: pods.iter().filter(|pod| pods::is_active(pod)).cloned().collect(),
-            succeeded: status.succeeded.unwrap_or(0)
-                + news(&succeeded_before, &|pod| pods::phase(pod) == "Succeeded"),
-            failed: status.failed.unwrap_or(0) + news(&failed_before, &|pod| counts_as_failure(spec, pod)),
+            succeeded: (status.succeeded.unwrap_or(0))
+                .saturating_add(news(&succeeded_before, &|pod| pods::phase(pod) == "Succeeded")),
+            failed: (status.failed.unwrap_or(0))
+                .saturating_add(news(&failed_before, &|pod| counts_as_failure(spec, pod))),
             succeeded_indexes: Indexes::default(),
             failed_indexes: None,
             counted_indexes: Indexes::default(),
@@ -219,7 +220,7 @@ pub(super) fn end(
             let why = "Job has exceeded the specified maximal number of failed indexes";
             return fail("MaxFailedIndexesExceeded", why);
         }
-        let ended = failed.len() + facts.succeeded_indexes.len();
+        let ended = failed.len().saturating_add(facts.succeeded_indexes.len());
         if failed.len() > 0 && ended >= spec.completions.unwrap_or(0) {
             return fail("FailedIndexes", "Job has failed indexes");
         }
@@ -238,8 +239,8 @@ fn restarts_exceed(spec: &JobSpec, limit: i32, pods: &[Arc<Pod>]) -> bool {
     let statuses = running
         .filter_map(|pod| pod.status.as_ref())
         .flat_map(|status| status.container_statuses.iter().chain(&status.init_container_statuses).flatten());
-    let restarts: i32 = statuses.map(|container| container.restart_count).sum();
-    restarts >= limit.max(1)
+    let restarts: i64 = statuses.map(|container| i64::from(container.restart_count)).sum();
+    restarts >= i64::from(limit.max(1))
 }
 
 fn deadline_passed(spec: &JobSpec, status: &JobStatus, now: Timestamp) -> bool {

@@ -6,9 +6,12 @@ use serde_json::{Value, json};
 use windlass::{
     k8s_openapi::api::{
         batch::v1::{Job, JobStatus},
-        core::v1::Pod,
+        core::v1::{Namespace, Pod},
     },
-    kube::{Client, api::DeleteParams},
+    kube::{
+        Api, Client,
+        api::{DeleteParams, ListParams, PostParams},
+    },
 };
 use windlass_cluster::Cluster;
 
@@ -27,6 +30,46 @@ fn job(name: &str, spec: Value) -> Job {
         job["spec"][key] = value.clone();
     }
     decode(job)
+}
+
+/// A namespace that goes takes Jobs with it, whatever state their Pods are in.
+async fn goes_with_its_namespace(spec: Value, system: &str, phase: &'static str) {
+    let cluster = Cluster::builder().heartbeat(None).start().await.unwrap();
+    let client = cluster.client();
+    let namespaces: Api<Namespace> = Api::all(client.clone());
+    namespaces.create(&PostParams::default(), &decode(json!({"metadata": {"name": "shop"}}))).await.unwrap();
+    let mut work = job("work", spec);
+    let pod = work.spec.as_mut().unwrap().template.spec.as_mut().unwrap();
+    pod.containers[0].command = Some(vec!["sleep".into(), "infinity".into()]);
+    pod.node_selector = Some([("kubernetes.io/os".to_owned(), system.to_owned())].into());
+    Api::namespaced(client.clone(), "shop").create(&PostParams::default(), &work).await.unwrap();
+    let pods: Api<Pod> = Api::namespaced(client.clone(), "shop");
+    loop {
+        let all = pods.list(&ListParams::default()).await.unwrap().items;
+        let is = |pod: &Pod| {
+            let status = pod.status.clone().unwrap_or_default();
+            status.phase.as_deref() == Some(phase) && status.conditions.is_some()
+        };
+        if all.len() == 2 && all.iter().all(is) {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    namespaces.delete("shop", &DeleteParams::default()).await.unwrap();
+    wait(namespaces, "shop", "gone", |shop| shop.is_none()).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_that_waits_to_replace_a_pod_does_not_keep_its_namespace() {
+    let spec =
+        json!({"completions": 2, "parallelism": 2, "completionMode": "Indexed", "backoffLimitPerIndex": 3});
+    goes_with_its_namespace(spec, "linux", "Running").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_whose_pods_found_no_node_does_not_keep_its_namespace() {
+    let spec = json!({"completions": 2, "parallelism": 2, "podReplacementPolicy": "Failed"});
+    goes_with_its_namespace(spec, "plan9", "Pending").await;
 }
 
 fn simulating(mut job: Job, annotations: Value) -> Job {

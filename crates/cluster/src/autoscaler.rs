@@ -154,7 +154,7 @@ impl Run<'_> {
         let note = format!("New size: {}; reason: {}", goal.replicas, goal.reason);
         self.ctx.event(Event::normal("SuccessfulRescale", note).action("Rescale"));
         self.status.last_scale_time = Some(Time(self.ctx.now()));
-        self.remember(|memory, now| memory.rescaled(now, goal.replicas - current));
+        self.remember(|memory, now| memory.rescaled(now, goal.replicas.saturating_sub(current)));
         Ok(())
     }
 

@@ -117,7 +117,10 @@ fn scale(selected: &[Arc<Pod>], cache: &Reader) -> windlass::Result<Scale> {
             None => unmanaged = true,
         }
     }
-    Ok(Scale { replicas: by_controller.values().sum(), unmanaged })
+    Ok(Scale {
+        replicas: by_controller.values().fold(0, |sum: i32, one| sum.saturating_add(*one)),
+        unmanaged,
+    })
 }
 
 /// The uid and the size of what controls a Pod in the end.
@@ -151,7 +154,7 @@ fn replicas(
 /// How many Pods are expected, and how many of them must be healthy.
 fn expectation(spec: &PodDisruptionBudgetSpec, selected: i32, scale: i32) -> (i32, i32) {
     match (&spec.max_unavailable, &spec.min_available) {
-        (Some(most), _) => (scale, (scale - amount::rounded_up(most, scale)).max(0)),
+        (Some(most), _) => (scale, scale.saturating_sub(amount::rounded_up(most, scale)).max(0)),
         (None, Some(IntOrString::Int(least))) => (selected, *least),
         (None, Some(least)) => (scale, amount::rounded_up(least, scale)),
         (None, None) => (selected, 0),
@@ -201,7 +204,7 @@ fn observed(
     now: Timestamp,
 ) -> PodDisruptionBudgetStatus {
     // As long as no Pods are expected nothing may be disrupted: the first ones may be on their way.
-    let allowed = if counts.expected <= 0 { 0 } else { (counts.healthy - counts.desired).max(0) };
+    let allowed = if counts.expected <= 0 { 0 } else { counts.healthy.saturating_sub(counts.desired).max(0) };
     let condition = if allowed > 0 {
         conditions::is_true(CONDITION, "SufficientPods", "")
     } else {

@@ -117,7 +117,7 @@ pub(crate) async fn current<R: Object>(
 ) -> windlass::Result<Arc<ControllerRevision>> {
     let Revisions { all: revisions, label } = *revisions;
     let wanted = data(template);
-    let next = revisions.last().and_then(|last| last.revision).unwrap_or(0) + 1;
+    let next = revisions.last().and_then(|last| last.revision).unwrap_or(0).saturating_add(1);
     let equal = |revision: &&Arc<ControllerRevision>| {
         revision.data.0 == wanted || self::template(revision).as_ref() == Some(template)
     };
@@ -137,7 +137,7 @@ pub(crate) async fn current<R: Object>(
                 let there = ctx.fetch::<ControllerRevision>(owner.namespace.as_deref(), &name).await?;
                 match there.filter(|there| there.data.0 == wanted) {
                     Some(there) => return Ok(Arc::new(there)),
-                    None => *collisions += 1,
+                    None => *collisions = collisions.wrapping_add(1),
                 }
             }
             other => return other,

@@ -2,6 +2,9 @@
 
 use windlass::k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
+/// The most that a quantity can say, as in Kubernetes. Sums of many of these stay numbers.
+const MOST: i128 = i64::MAX as i128 * 1000;
+
 /// Thousandths of a unit, rounded up; `None` for text that is no quantity.
 pub(crate) fn thousandths(quantity: &Quantity) -> Option<i128> {
     let text = quantity.0.trim();
@@ -31,7 +34,7 @@ pub(crate) fn thousandths(quantity: &Quantity) -> Option<i128> {
             1e3 * 10_f64.powi(exponent)
         }
     };
-    Some((number * factor).ceil() as i128)
+    Some(((number * factor).ceil() as i128).clamp(-MOST, MOST))
 }
 
 #[cfg(test)]
@@ -48,6 +51,8 @@ mod tests {
         assert_eq!(number("1e3"), Some(1_000_000));
         assert_eq!(number("1k"), Some(1_000_000));
         assert_eq!(number("1n"), Some(1));
+        assert_eq!(number("1e99"), number("-1e99").map(|least| -least));
+        assert_eq!(number("1e99"), Some(9_223_372_036_854_775_807_000));
         assert_eq!(number("many"), None);
     }
 }

@@ -4,7 +4,7 @@
 //! deleted one after the other (or all at once, where the set allows it), claims from templates, revisions, and the
 //! status. Names and Pods ([`identity`]) and the status ([`status`]) are pure.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeMap, ops::Range, sync::Arc, time::Duration};
 
 use windlass::{
     Action, Context, Controller, Event, ObjectKey, Reader, Reconciler,
@@ -127,8 +127,10 @@ struct Run<'a> {
 
 /// The Pods of a set by their place.
 struct Places {
-    /// Those that should be there, by ordinal; `None` for one that is missing.
-    replicas: Vec<(i32, Option<Arc<Pod>>)>,
+    /// The ordinals that should have a Pod. There may be two billion of them, so they are never all looked at.
+    wanted: Range<i32>,
+    /// Those Pods that should be there, by ordinal.
+    replicas: BTreeMap<i32, Arc<Pod>>,
     /// Those that are too many, the highest first.
     condemned: Vec<Arc<Pod>>,
 }
@@ -169,14 +171,12 @@ impl Run<'_> {
     }
 
     fn places(&self, all: &[Arc<Pod>]) -> Places {
-        let range = identity::ordinals(&self.spec);
-        let find = |ordinal: i32| all.iter().find(|pod| identity::ordinal(pod) == Some(ordinal)).cloned();
-        let replicas = range.clone().map(|ordinal| (ordinal, find(ordinal))).collect();
-        let outside =
-            |pod: &&Arc<Pod>| identity::ordinal(pod).is_some_and(|ordinal| !range.contains(&ordinal));
-        let mut condemned: Vec<_> = all.iter().filter(outside).cloned().collect();
-        condemned.sort_by_key(|pod| std::cmp::Reverse(identity::ordinal(pod)));
-        Places { replicas, condemned }
+        let wanted = identity::ordinals(&self.spec);
+        // Of two names with one ordinal, such as `db-0` and `db-00`, the first counts.
+        let placed = all.iter().rev().filter_map(|pod| Some((identity::ordinal(pod)?, pod.clone())));
+        let (replicas, outside): (BTreeMap<_, _>, BTreeMap<_, _>) =
+            placed.partition(|(ordinal, _)| wanted.contains(ordinal));
+        Places { wanted, replicas, condemned: outside.into_values().rev().collect() }
     }
 
     fn is_ordered(&self) -> bool {

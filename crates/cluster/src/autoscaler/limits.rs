@@ -27,7 +27,7 @@ impl Memory {
     fn change(&self, now: Timestamp, period: i32, up: bool) -> i32 {
         let period = seconds(period);
         let within = self.changes.iter().filter(|(at, by)| age(*at, now) < period && (*by > 0) == up);
-        within.map(|(_, by)| by.abs()).sum()
+        within.fold(0, |sum: i32, (_, by)| sum.saturating_add(by.saturating_abs()))
     }
 }
 
@@ -156,13 +156,14 @@ fn rate(spec: &HorizontalPodAutoscalerSpec, memory: &Memory, current: i32, up: b
     let given = rules.and_then(|rules| rules.policies.clone()).filter(|policies| !policies.is_empty());
     let policies = given.unwrap_or_else(|| default_policies(up));
     let reach = policies.iter().map(|policy| {
-        let start = current - memory.change(now, policy.period_seconds, true)
-            + memory.change(now, policy.period_seconds, false);
-        let sign = if up { 1 } else { -1 };
+        let start = current
+            .saturating_sub(memory.change(now, policy.period_seconds, true))
+            .saturating_add(memory.change(now, policy.period_seconds, false));
+        let value = if up { policy.value } else { policy.value.saturating_neg() };
         match policy.type_.as_str() {
-            "Pods" => start + sign * policy.value,
+            "Pods" => start.saturating_add(value),
             _ => {
-                let share = f64::from(start) * (1.0 + f64::from(sign * policy.value) / 100.0);
+                let share = f64::from(start) * (1.0 + f64::from(value) / 100.0);
                 if up { share.ceil() as i32 } else { share.floor() as i32 }
             }
         }
@@ -179,6 +180,7 @@ fn default_policies(up: bool) -> Vec<HPAScalingPolicy> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
     use windlass::serde_json::{Value, from_value, json};
 
     use super::*;
@@ -200,6 +202,25 @@ mod tests {
         let held = apply(&spec, &mut memory, 6, 2, at(60));
         assert_eq!((held.replicas, held.able.0), (6, "ScaleDownStabilized"));
         assert_eq!(apply(&spec, &mut memory, 6, 2, at(301)).replicas, 2);
+    }
+
+    proptest! {
+        /// Policies, sizes and what is remembered of them may be any number.
+        #[test]
+        fn no_number_is_too_large_to_be_bounded(
+            sizes in prop::collection::vec((any::<i32>(), any::<i32>()), 1..5),
+            kind in prop::sample::select(vec!["Pods", "Percent"]),
+            (value, period, window) in (any::<i32>(), any::<i32>(), any::<i32>()),
+        ) {
+            let rules = json!({"stabilizationWindowSeconds": window,
+                "policies": [{"type": kind, "value": value, "periodSeconds": period}]});
+            let spec = spec(json!({"scaleUp": rules, "scaleDown": rules}));
+            let mut memory = Memory::default();
+            for (second, (current, wanted)) in sizes.into_iter().enumerate() {
+                let limited = apply(&spec, &mut memory, current, wanted, at(second as i64));
+                memory.rescaled(at(second as i64), limited.replicas.saturating_sub(current));
+            }
+        }
     }
 
     #[test]

@@ -138,7 +138,7 @@ fn resource(what: &Resource<'_>, all: &[Arc<Pod>], current: i32) -> Result<Propo
             if requested == 0 {
                 return Err(what.fail(&format!("missing request for {} in the Pods' containers", what.name)));
             }
-            let utilization = (used * 100 / requested) as i32;
+            let utilization = i32::try_from(used * 100 / requested).unwrap_or(i32::MAX);
             let full = |sample: &Sample| sample.request * i128::from(target.max(100)) / 100;
             let ratio =
                 |used: i128, requested: i128| used as f64 * 100.0 / requested as f64 / f64::from(target);

@@ -167,10 +167,10 @@ fn update(scene: &Scene<'_>, by_node: &BTreeMap<&str, Vec<Arc<Pod>>>, plan: &mut
         }
     }
     if surge > 0 {
-        let room = usize::try_from(surge - surging).unwrap_or(0);
+        let room = usize::try_from(surge.saturating_sub(surging)).unwrap_or(0);
         plan.create.extend(candidates.into_iter().take(room).map(|(node, _)| node));
     } else {
-        let room = usize::try_from(unavailable - down).unwrap_or(0);
+        let room = usize::try_from(unavailable.saturating_sub(down)).unwrap_or(0);
         plan.delete.extend(candidates.into_iter().take(room).map(|(_, pod)| pod));
     }
 }

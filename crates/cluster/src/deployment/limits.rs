@@ -21,7 +21,7 @@ pub(super) fn available(set: &ReplicaSet) -> i32 {
 
 /// How many Pods some ReplicaSets ask for together.
 pub(super) fn total<'a>(sets: impl IntoIterator<Item = &'a std::sync::Arc<ReplicaSet>>) -> i32 {
-    sets.into_iter().map(|set| replicas(set)).sum()
+    sets.into_iter().fold(0, |sum: i32, set| sum.saturating_add(replicas(set)))
 }
 
 /// Whether old and new Pods may run side by side.
@@ -33,6 +33,11 @@ pub(super) fn is_rolling(spec: &DeploymentSpec) -> bool {
 /// How many Pods may run beyond the desired number.
 pub(super) fn max_surge(spec: &DeploymentSpec) -> i32 {
     if is_rolling(spec) { fenceposts(spec).0 } else { 0 }
+}
+
+/// How many Pods may run at most. The surge may be any number, so the sum may be more than a number can say.
+pub(super) fn most(spec: &DeploymentSpec) -> i32 {
+    desired(spec).saturating_add(max_surge(spec))
 }
 
 /// How many Pods of the desired number may be unavailable.

@@ -5,7 +5,7 @@ use std::{cmp::Reverse, sync::Arc};
 use windlass::k8s_openapi::api::apps::v1::{DeploymentSpec, ReplicaSet};
 
 use super::{
-    limits::{desired, max_surge, replicas, total},
+    limits::{desired, most, replicas, total},
     revision::MAX_REPLICAS,
 };
 
@@ -17,8 +17,8 @@ pub(super) fn shared(
     active: &[Arc<ReplicaSet>],
     current: i32,
 ) -> Vec<(Arc<ReplicaSet>, i32)> {
-    let allowed = if desired(spec) > 0 { desired(spec) + max_surge(spec) } else { 0 };
-    let to_add = allowed - total(active);
+    let allowed = if desired(spec) > 0 { most(spec) } else { 0 };
+    let to_add = allowed.saturating_sub(total(active));
     let mut sets = active.to_vec();
     // The biggest share first; of equal ones, the newer grows and the older shrinks.
     if to_add > 0 {
@@ -26,16 +26,16 @@ pub(super) fn shared(
     } else {
         sets.sort_by_key(|set| (Reverse(replicas(set)), created(set)));
     }
-    let mut added = 0;
+    let mut added: i32 = 0;
     let mut sizes = Vec::with_capacity(sets.len());
     for set in sets {
-        let share = if to_add == 0 { 0 } else { share(spec, &set, current, to_add - added) };
-        added += share;
-        let size = replicas(&set) + share;
+        let share = if to_add == 0 { 0 } else { share(spec, &set, current, to_add.saturating_sub(added)) };
+        added = added.saturating_add(share);
+        let size = replicas(&set).saturating_add(share).max(0);
         sizes.push((set, size));
     }
     if let Some((_, size)) = sizes.first_mut() {
-        *size = (*size + to_add - added).max(0);
+        *size = size.saturating_add(to_add.saturating_sub(added)).max(0);
     }
     sizes
 }
@@ -61,16 +61,36 @@ fn fraction(spec: &DeploymentSpec, set: &ReplicaSet, current: i32) -> i32 {
         return 0;
     }
     let size = f64::from(replicas(set));
-    let wanted = size * f64::from(desired(spec) + max_surge(spec)) / f64::from(before);
-    wanted.round() as i32 - replicas(set)
+    let wanted = size * f64::from(most(spec)) / f64::from(before);
+    (wanted.round() as i32).saturating_sub(replicas(set))
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::{
-        super::{limits::tests::rolling, rolling::tests::set},
+        super::{
+            limits::tests::rolling,
+            rolling::tests::{amount, set},
+        },
         *,
     };
+
+    proptest! {
+        /// Sizes, limits and what was noted of them may be any number.
+        #[test]
+        fn no_number_is_too_large_to_be_shared(
+            wanted in amount(), surge in amount(), current in any::<i32>(),
+            sets in prop::collection::vec((amount(), any::<i32>()), 0..4),
+        ) {
+            let spec = rolling(wanted, &surge.to_string(), "0");
+            let sets: Vec<_> = sets.iter().map(|(size, most)| with_maximum("set", *size, *most)).collect();
+            for (_, size) in shared(&spec, &sets, current) {
+                prop_assert!(size >= 0, "{size}");
+            }
+        }
+    }
 
     fn with_maximum(name: &str, replicas: i32, maximum: i32) -> Arc<ReplicaSet> {
         let mut set = set(name, replicas, replicas);

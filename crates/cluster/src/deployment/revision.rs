@@ -63,7 +63,7 @@ pub(super) fn number(meta: &ObjectMeta) -> i64 {
 }
 
 fn next(old: &[Arc<ReplicaSet>]) -> i64 {
-    old.iter().map(|set| number(&set.metadata)).max().unwrap_or(0) + 1
+    old.iter().map(|set| number(&set.metadata)).max().unwrap_or(0).saturating_add(1)
 }
 
 /// The annotations of the new ReplicaSet: those of the Deployment, and the revision with its history.
@@ -109,7 +109,7 @@ fn with_history(history: &str, revision: &str) -> String {
 pub(super) fn note_sizes(annotations: &mut Annotations, spec: &DeploymentSpec) {
     let desired = limits::desired(spec);
     annotations.insert(DESIRED_REPLICAS.into(), desired.to_string());
-    annotations.insert(MAX_REPLICAS.into(), (desired + limits::max_surge(spec)).to_string());
+    annotations.insert(MAX_REPLICAS.into(), limits::most(spec).to_string());
 }
 
 /// The ReplicaSet of the present template.
@@ -223,7 +223,7 @@ impl Run<'_> {
             sets.new = Some(own.clone());
             return Ok(own);
         }
-        self.status.collision_count = Some(self.status.collision_count.unwrap_or(0) + 1);
+        self.status.collision_count = Some(self.status.collision_count.unwrap_or(0).wrapping_add(1));
         self.ctx.patch_status(&*self.deployment, &self.status).await?;
         Err(error)
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use windlass::k8s_openapi::api::apps::v1::{DeploymentSpec, ReplicaSet};
 
-use super::limits::{available, desired, is_rolling, max_surge, max_unavailable, replicas, total};
+use super::limits::{available, desired, is_rolling, max_unavailable, most, replicas, total};
 
 /// The size of a new ReplicaSet that does not exist yet, beside the old ones.
 pub(super) fn initial_size(spec: &DeploymentSpec, old: &[Arc<ReplicaSet>]) -> i32 {
@@ -19,7 +19,7 @@ pub(super) fn scale_up(spec: &DeploymentSpec, new: &ReplicaSet, all: &[Arc<Repli
 }
 
 fn grown(spec: &DeploymentSpec, current: i32, all: i32) -> i32 {
-    let room = desired(spec) + max_surge(spec) - all;
+    let room = most(spec).saturating_sub(all);
     if room <= 0 { current } else { current + room.min(desired(spec) - current) }
 }
 
@@ -33,19 +33,20 @@ pub(super) fn scale_down(
     old: &[Arc<ReplicaSet>],
 ) -> Vec<(Arc<ReplicaSet>, i32)> {
     let minimum = desired(spec) - max_unavailable(spec);
-    let missing_new = replicas(new) - available(new);
-    let mut allowed = total(old) + replicas(new) - minimum - missing_new;
+    let missing_new = replicas(new).saturating_sub(available(new));
+    let all = total(old).saturating_add(replicas(new));
+    let mut allowed = all.saturating_sub(minimum).saturating_sub(missing_new);
     if allowed <= 0 || total(old) == 0 {
         return Vec::new();
     }
     let mut sizes: Vec<i32> = old.iter().map(|set| replicas(set)).collect();
     for (set, size) in old.iter().zip(&mut sizes) {
-        let unhealthy = (*size - available(set)).clamp(0, allowed.max(0));
+        let unhealthy = size.saturating_sub(available(set)).clamp(0, allowed.max(0)).min(*size);
         *size -= unhealthy;
         allowed -= unhealthy;
     }
-    let healthy: i32 = old.iter().map(|set| available(set)).sum::<i32>() + available(new);
-    let mut spare = healthy - minimum;
+    let healthy = old.iter().fold(available(new), |sum, set| sum.saturating_add(available(set)));
+    let mut spare = healthy.saturating_sub(minimum);
     for size in &mut sizes {
         let gone = (*size).min(spare.max(0));
         *size -= gone;
@@ -57,6 +58,7 @@ pub(super) fn scale_down(
 
 #[cfg(test)]
 pub(super) mod tests {
+    use proptest::prelude::*;
     use windlass::k8s_openapi::api::apps::v1::{ReplicaSetSpec, ReplicaSetStatus};
 
     use super::{super::limits::tests::rolling, *};
@@ -102,6 +104,32 @@ pub(super) mod tests {
         assert_eq!(down(&spec, &set("new", 1, 1), &old), [("broken".to_owned(), 0)]);
     }
 
+    proptest! {
+        /// Sizes and limits may be any number: a step goes no further than it may.
+        #[test]
+        fn no_number_is_too_large_for_a_step(
+            wanted in amount(), surge in amount(), unavailable in amount(),
+            old in prop::collection::vec((amount(), any::<i32>()), 0..4), new in (amount(), any::<i32>()),
+        ) {
+            let spec = rolling(wanted, &surge.to_string(), &unavailable.to_string());
+            let old: Vec<_> = old.iter().map(|(size, available)| set("old", *size, *available)).collect();
+            let new = set("new", new.0, new.1);
+            let all: Vec<_> = old.iter().cloned().chain([new.clone()]).collect();
+            prop_assert!((0..=wanted).contains(&initial_size(&spec, &old)));
+            if let Some(size) = scale_up(&spec, &new, &all) {
+                prop_assert!((0..=wanted).contains(&size), "{size} of {wanted}");
+            }
+            for (set, size) in scale_down(&spec, &new, &old) {
+                prop_assert!((0..replicas(&set)).contains(&size), "{size} of {}", replicas(&set));
+            }
+        }
+    }
+
+    /// A number of Pods, the ends more often than chance would.
+    pub(crate) fn amount() -> impl Strategy<Value = i32> {
+        prop_oneof![Just(0), Just(1), Just(i32::MAX), 0..=i32::MAX]
+    }
+
     #[test]
     fn a_rollout_never_leaves_its_limits() {
         for (wanted, surge, unavailable) in
@@ -120,7 +148,7 @@ pub(super) mod tests {
                     Some(size) => new = size,
                     None => old = scale_down(&spec, &new_set, &[old_set]).first().map_or(old, |(_, s)| *s),
                 }
-                assert!(old + new <= wanted + max_surge(&spec), "{spec:?}");
+                assert!(old + new <= most(&spec), "{spec:?}");
                 assert!(old + ready >= wanted - max_unavailable(&spec), "{spec:?}");
             }
             assert_eq!((old, new), (0, wanted));

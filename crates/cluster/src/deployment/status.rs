@@ -137,7 +137,7 @@ pub(super) fn counted(
         updated_replicas: some(sets.new.as_deref().map_or(0, actual)),
         ready_replicas: some(sum(&ready)),
         available_replicas: some(now_available),
-        unavailable_replicas: some((total(&all) - now_available).max(0)),
+        unavailable_replicas: some(total(&all).saturating_sub(now_available).max(0)),
         terminating_replicas: terminating(&all),
         collision_count: old.collision_count,
         conditions: old.conditions,
@@ -164,11 +164,11 @@ fn actual(set: &ReplicaSet) -> i32 {
 
 /// `None` if a ReplicaSet was last observed by a controller that does not count terminating Pods.
 fn terminating(sets: &[Arc<ReplicaSet>]) -> Option<i32> {
-    let mut sum = 0;
+    let mut sum: i32 = 0;
     for set in sets {
         let status = set.status.clone().unwrap_or_default();
         match status.terminating_replicas {
-            Some(count) => sum += count,
+            Some(count) => sum = sum.saturating_add(count),
             None if status.observed_generation.unwrap_or(0) == 0 => {}
             None => return None,
         }
@@ -187,7 +187,8 @@ pub(super) fn is_complete(deployment: &Deployment, spec: &DeploymentSpec, status
 
 fn has_progressed(old: &DeploymentStatus, new: &DeploymentStatus) -> bool {
     let count = |count: Option<i32>| count.unwrap_or(0);
-    let outdated = |status: &DeploymentStatus| count(status.replicas) - count(status.updated_replicas);
+    let outdated =
+        |status: &DeploymentStatus| count(status.replicas).saturating_sub(count(status.updated_replicas));
     count(new.updated_replicas) > count(old.updated_replicas)
         || outdated(new) < outdated(old)
         || count(new.ready_replicas) > count(old.ready_replicas)

@@ -34,7 +34,7 @@ pub(super) fn ordinal(pod: &Pod) -> Option<i32> {
 /// The ordinals that a set should have.
 pub(super) fn ordinals(spec: &StatefulSetSpec) -> Range<i32> {
     let start = spec.ordinals.as_ref().and_then(|ordinals| ordinals.start).unwrap_or(0);
-    start..start + spec.replicas.unwrap_or(1)
+    start..start.saturating_add(spec.replicas.unwrap_or(1))
 }
 
 /// The revision that a Pod was made from.

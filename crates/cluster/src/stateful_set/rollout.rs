@@ -8,7 +8,7 @@ use windlass::k8s_openapi::{
 };
 
 use super::{Places, Run, identity};
-use crate::{amount, history, pods};
+use crate::{amount, history, pod_control::BURST, pods};
 
 /// Whether to go on with the next Pod.
 enum Next {
@@ -20,9 +20,12 @@ impl Run<'_> {
     /// Makes the Pods that should be there and removes those that should not. True when nothing is left to wait
     /// for, and Pods may be replaced.
     pub(super) async fn scale(&self, places: &Places) -> windlass::Result<bool> {
-        for (ordinal, pod) in &places.replicas {
-            if let Next::Wait = Box::pin(self.fill(*ordinal, pod.as_ref())).await?
-                && self.is_ordered()
+        let mut started = 0;
+        for ordinal in places.wanted.clone() {
+            let pod = places.replicas.get(&ordinal);
+            started += usize::from(pod.is_none());
+            if let Next::Wait = Box::pin(self.fill(ordinal, pod)).await?
+                && (self.is_ordered() || started == BURST)
             {
                 return Ok(false);
             }
@@ -43,7 +46,7 @@ impl Run<'_> {
 
     /// The unhealthy Pod with the lowest ordinal, of those that stay and then of those that go.
     fn first_unhealthy<'p>(&self, places: &'p Places) -> Option<&'p Arc<Pod>> {
-        let staying = places.replicas.iter().filter_map(|(_, pod)| pod.as_ref());
+        let staying = places.replicas.values();
         staying.chain(places.condemned.iter().rev()).find(|pod| self.is_unavailable(pod))
     }
 
@@ -108,13 +111,13 @@ impl Run<'_> {
         let strategy = self.spec.update_strategy.as_ref();
         let rolling = strategy.and_then(|strategy| strategy.rolling_update.as_ref());
         let old = match rolling {
-            Some(rolling) => ordinal < start + rolling.partition.unwrap_or(0),
+            Some(rolling) => ordinal < start.saturating_add(rolling.partition.unwrap_or(0)),
             None => {
                 let current =
                     self.set.status.as_ref().and_then(|status| status.current_replicas).unwrap_or(0);
                 let rolls =
                     strategy.and_then(|s| s.type_.as_deref()).is_none_or(|type_| type_ == "RollingUpdate");
-                rolls && ordinal < start + current
+                rolls && ordinal < start.saturating_add(current)
             }
         };
         let revision = if old { &self.current } else { &self.update };
@@ -163,12 +166,12 @@ impl Run<'_> {
             self.spec.replicas.unwrap_or(1),
         );
         let update = self.update.metadata.name.as_deref().unwrap_or_default();
-        let down =
-            places.replicas.iter().filter(|(_, pod)| pod.as_ref().is_none_or(|pod| self.is_unavailable(pod)));
-        let mut budget = limit - down.count() as i32;
-        let above = places.replicas.iter().enumerate().rev().filter(|(place, _)| *place as i32 >= partition);
+        let serving = places.replicas.values().filter(|pod| !self.is_unavailable(pod)).count();
+        let down = places.wanted.len().saturating_sub(serving);
+        let mut budget = limit.saturating_sub(i32::try_from(down).unwrap_or(i32::MAX));
+        let lowest = places.wanted.start.saturating_add(partition);
+        let above = places.replicas.range(lowest..).rev().map(|(_, pod)| pod);
         let outdated: Vec<&Arc<Pod>> = above
-            .filter_map(|(_, (_, pod))| pod.as_ref())
             .filter(|pod| identity::revision(pod) != update && !pods::is_terminating(&pod.metadata))
             .collect();
         let mut chosen = Vec::new();

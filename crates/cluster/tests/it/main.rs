@@ -11,6 +11,7 @@ mod budgets;
 mod cron_jobs;
 mod daemon_sets;
 mod deletion;
+mod extremes;
 mod jobs;
 mod lifecycle;
 mod nodes;

@@ -1,12 +1,16 @@
 //! Pods on nodes with `NoExecute` taints that they do not tolerate, or no longer.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use windlass::{
     Action, Context, Controller, Event, ObjectKey, Predicate, Reconciler, Watch,
-    jiff::Timestamp,
+    jiff::{SignedDuration, Timestamp},
     k8s_openapi::{
-        api::core::v1::{Node, Pod, PodCondition, Taint},
+        api::core::v1::{Node, Pod, PodCondition, Taint, Toleration},
         apimachinery::pkg::apis::meta::v1::Time,
     },
     rbac,
@@ -21,9 +25,11 @@ const DISRUPTION: &str = "DisruptionTarget";
 
 /// The controller, ready for an operator.
 pub(crate) fn controller() -> Controller<Evictions> {
-    Controller::new(Evictions)
+    Controller::new(Evictions::default())
         .name("taint-eviction-controller")
-        .filter(Predicate::new(|old: &Pod, new: &Pod| pods::node(old) != pods::node(new)))
+        .filter(Predicate::new(|old: &Pod, new: &Pod| {
+            pods::node(old) != pods::node(new) || tolerations(old) != tolerations(new)
+        }))
         .watches_with(
             Watch::<Node>::new().filter(Predicate::new(|old: &Node, new: &Node| taints(old) != taints(new))),
             |node: &Node, cache| {
@@ -42,45 +48,83 @@ fn taints(node: &Node) -> Vec<Taint> {
 }
 
 /// Deletes Pods from nodes that they cannot stay on.
-pub(crate) struct Evictions;
+#[derive(Default)]
+pub(crate) struct Evictions {
+    /// When Pods go that may stay for some time: so long after they were first seen beside the taint, whatever the taint
+    /// says of its own age, and whatever else happens to the node meanwhile.
+    due: Mutex<BTreeMap<ObjectKey, (String, Timestamp)>>,
+}
+
+impl Evictions {
+    /// How much longer a Pod stays; `None` for ever.
+    fn left(&self, key: &ObjectKey, uid: &str, stay: Stay, now: Timestamp) -> Option<Duration> {
+        let mut due = self.due.lock().unwrap_or_else(PoisonError::into_inner);
+        let Stay::For(time) = stay else {
+            due.remove(key);
+            return (stay == Stay::Not).then_some(Duration::ZERO);
+        };
+        let end = now.saturating_add(time).unwrap_or(Timestamp::MAX);
+        let entry = due.entry(key.clone()).or_insert_with(|| (uid.to_owned(), end));
+        if entry.0 != uid {
+            *entry = (uid.to_owned(), end);
+        }
+        Some(Duration::try_from(entry.1.duration_since(now)).unwrap_or_default())
+    }
+
+    fn forget(&self, key: &ObjectKey) {
+        self.due.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
+    }
+}
 
 impl Reconciler for Evictions {
     type Resource = Pod;
     type Error = windlass::Error;
 
     async fn reconcile(&self, pod: Arc<Pod>, ctx: &Context<Pod>) -> Result<Action, windlass::Error> {
-        let Some(node) = pods::node(&pod).filter(|_| pods::is_active(&pod)) else {
+        let node = pods::node(&pod).filter(|_| pods::is_active(&pod));
+        let node = node.map(|node| ctx.get::<Node>(None, node)).transpose()?.flatten();
+        let Some(node) = node else {
+            self.forget(ctx.key());
             return Ok(Action::await_change());
         };
-        let Some(node) = ctx.get::<Node>(None, node)? else { return Ok(Action::await_change()) };
-        match left(&pod, &taints(&node), ctx.now()) {
+        match self.left(ctx.key(), pods::uid(&pod), stay(&pod, &taints(&node)), ctx.now()) {
             None => Ok(Action::await_change()),
             Some(left) if left > Duration::ZERO => Ok(Action::requeue(left)),
             Some(_) => evict(&pod, ctx).await.map(|()| Action::await_change()),
         }
     }
+
+    async fn deleted(&self, key: &ObjectKey, _: &Context<Pod>) -> Result<(), windlass::Error> {
+        self.forget(key);
+        Ok(())
+    }
 }
 
-/// How long the Pod may stay; `None` for ever.
-fn left(pod: &Pod, taints: &[Taint], now: Timestamp) -> Option<Duration> {
-    let nothing = Vec::new();
-    let tolerations = pod.spec.as_ref().and_then(|spec| spec.tolerations.as_ref()).unwrap_or(&nothing);
-    let mut least: Option<Duration> = None;
+/// Whether a Pod may be on a node with some taints.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stay {
+    ForEver,
+    For(SignedDuration),
+    Not,
+}
+
+fn stay(pod: &Pod, taints: &[Taint]) -> Stay {
+    let tolerations = tolerations(pod);
+    let mut least: Option<i64> = None;
     for taint in taints {
         let fitting = tolerations.iter().filter(|one| fit::tolerates(std::slice::from_ref(one), taint));
         let times: Vec<Option<i64>> = fitting.map(|toleration| toleration.toleration_seconds).collect();
         if times.is_empty() {
-            return Some(Duration::ZERO);
+            return Stay::Not;
         }
         // The shortest of the tolerations that have a time; without any it is for ever.
-        if let Some(seconds) = times.into_iter().flatten().min() {
-            let since = taint.time_added.as_ref().map_or(now, |time| time.0);
-            let passed = Duration::try_from(now.duration_since(since)).unwrap_or_default();
-            let wait = Duration::from_secs(u64::try_from(seconds).unwrap_or(0)).saturating_sub(passed);
-            least = Some(least.map_or(wait, |least| least.min(wait)));
-        }
+        least = least.into_iter().chain(times.into_iter().flatten()).min();
     }
-    least
+    least.map_or(Stay::ForEver, |seconds| Stay::For(SignedDuration::from_secs(seconds.max(0))))
+}
+
+fn tolerations(pod: &Pod) -> &[Toleration] {
+    pod.spec.as_ref().and_then(|spec| spec.tolerations.as_deref()).unwrap_or_default()
 }
 
 async fn evict(pod: &Pod, ctx: &Context<Pod>) -> windlass::Result<()> {
@@ -114,24 +158,48 @@ mod tests {
     use super::*;
     use crate::pods::tests::{PodFixture, at};
 
-    fn stay(tolerations: Value, second: i64) -> Option<u64> {
+    fn stay_with(tolerations: Value) -> Stay {
         let mut pod = Pod::test("p").on("n1");
         pod.spec.as_mut().unwrap().tolerations = from_value(tolerations).unwrap();
-        let taint = Taint {
-            key: "k".into(),
+        let taint = |key: &str| Taint {
+            key: key.into(),
             effect: "NoExecute".into(),
             time_added: Some(Time(at(100))),
             value: None,
         };
-        left(&pod, &[taint], at(second)).map(|left| left.as_secs())
+        stay(&pod, &[taint("k"), taint("l")])
     }
 
     #[test]
     fn a_toleration_may_have_an_end() {
-        assert_eq!(stay(json!([]), 100), Some(0));
-        assert_eq!(stay(json!([{"key": "k", "operator": "Exists"}]), 100), None);
-        let five_minutes = json!([{"key": "k", "operator": "Exists", "tolerationSeconds": 300}]);
-        assert_eq!(stay(five_minutes.clone(), 160), Some(240));
-        assert_eq!(stay(five_minutes, 500), Some(0));
+        let all = json!({"operator": "Exists"});
+        let limited = |seconds: i64| json!({"key": "k", "operator": "Exists", "tolerationSeconds": seconds});
+        assert_eq!(stay_with(json!([])), Stay::Not);
+        assert_eq!(stay_with(json!([limited(300)])), Stay::Not, "the other taint is not tolerated");
+        assert_eq!(stay_with(json!([all])), Stay::ForEver);
+        assert_eq!(stay_with(json!([all, limited(300)])), Stay::For(SignedDuration::from_mins(5)));
+        assert_eq!(stay_with(json!([all, limited(-1)])), Stay::For(SignedDuration::ZERO));
+        assert_eq!(
+            stay_with(json!([all, limited(i64::MAX)])),
+            Stay::For(SignedDuration::from_secs(i64::MAX))
+        );
+    }
+
+    #[test]
+    fn the_time_runs_from_the_first_sight_of_a_pod() {
+        let (evictions, key) = (Evictions::default(), ObjectKey::namespaced("shop", "p"));
+        let minute = Stay::For(SignedDuration::from_mins(1));
+        let left = |uid: &str, stay: Stay, second: i64| {
+            evictions.left(&key, uid, stay, at(second)).map(|left| left.as_secs())
+        };
+        assert_eq!(left("a", minute, 1000), Some(60));
+        assert_eq!(left("a", minute, 1040), Some(20), "it does not start anew");
+        assert_eq!(left("b", minute, 1050), Some(60), "another Pod of the same name");
+        assert_eq!(left("b", minute, 1110), Some(0));
+        assert_eq!(left("b", Stay::ForEver, 1111), None);
+        assert_eq!(left("b", minute, 1200), Some(60), "the taint was gone in between");
+        assert_eq!(left("b", Stay::Not, 1201), Some(0));
+        let ages = left("b", Stay::For(SignedDuration::from_secs(i64::MAX)), 1202);
+        assert!(ages.is_some_and(|seconds| seconds > 1 << 36), "{ages:?}");
     }
 }

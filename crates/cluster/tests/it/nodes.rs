@@ -100,3 +100,38 @@ async fn a_node_under_pressure_takes_no_new_pods() {
     let message = waiting.await.unwrap().status.unwrap().conditions.unwrap()[0].message.clone().unwrap();
     assert!(message.contains("had untolerated taint"), "{message}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_toleration_runs_out_from_the_first_sight_of_the_taint() {
+    let cluster = Cluster::builder().heartbeat(None).start().await.unwrap();
+    let client = cluster.client();
+    let pod: Pod = decode(json!({
+        "metadata": {"name": "guest"},
+        "spec": {
+            "containers": [{"name": "c", "image": "nginx"}],
+            "tolerations": [
+                {"key": "k", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 60},
+                {"key": "l", "operator": "Exists"},
+            ],
+        },
+    }));
+    create(&client, &pod).await;
+    wait(api::<Pod>(&client), "guest", "running", |pod| {
+        pod.and_then(|pod| pod.status.as_ref()?.phase.as_deref()) == Some("Running")
+    })
+    .await;
+    let taint = async |taints: Value| {
+        let nodes: Api<Node> = Api::all(client.clone());
+        let patch = Patch::Merge(json!({"spec": {"taints": taints}}));
+        nodes.patch("windlass-1", &PatchParams::default(), &patch).await.unwrap();
+    };
+    let first = json!({"key": "k", "effect": "NoExecute"});
+    taint(json!([first])).await;
+    tokio::time::sleep(Duration::from_secs(40)).await;
+    // Another look at the Pod does not give it more time.
+    taint(json!([first, {"key": "l", "effect": "NoExecute"}])).await;
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    assert!(api::<Pod>(&client).get_opt("guest").await.unwrap().is_some());
+    tokio::time::sleep(Duration::from_secs(15)).await;
+    assert!(api::<Pod>(&client).get_opt("guest").await.unwrap().is_none());
+}

@@ -103,15 +103,13 @@ struct Run<'a> {
     status: JobStatus,
     pods: Vec<Arc<Pod>>,
     next: Option<Duration>,
-    /// Whether the namespace is going and takes no more Pods: nothing waits for a replacement then.
-    closed: bool,
 }
 
 impl<'a> Run<'a> {
     fn new(job: Arc<Job>, spec: JobSpec, ctx: &'a Context<Job>) -> Self {
         let mut status = job.status.clone().unwrap_or_default();
         status.uncounted_terminated_pods.get_or_insert_default();
-        Self { ctx, job, spec, status, pods: Vec::new(), next: None, closed: false }
+        Self { ctx, job, spec, status, pods: Vec::new(), next: None }
     }
 
     async fn reconcile(mut self) -> windlass::Result<Action> {

@@ -138,10 +138,7 @@ impl Run<'_> {
             let prefix: String = name.chars().take(pod_control::LONGEST_PREFIX - 1).collect();
             (0..missing).map(|_| pod_control::from_template(&template, &format!("{prefix}-"))).collect()
         };
-        let wanted = new.len();
-        let (created, result) = pod_control::create_all(new, self.ctx).await;
-        result?;
-        self.closed = created < wanted;
+        pod_control::create_all(new, self.ctx).await.1?;
         // What was created is in the cache; only whether anything is active matters from here on.
         facts.active = self.ctx.owned::<Pod>()?.into_iter().filter(|pod| pods::is_active(pod)).collect();
         Ok(())

@@ -118,8 +118,7 @@ impl Run<'_> {
             let (uid, index) = (pods::uid(&pod), indexes::of(&pod, &self.spec));
             let succeeded = pods::phase(&pod) == "Succeeded";
             let failed = verdict::is_failed(&self.spec, &pod);
-            let successor = index.and_then(|index| delayed.get(&index));
-            let kept = !self.closed && successor.is_some_and(|kept| pods::uid(kept) == uid);
+            let kept = index.and_then(|index| delayed.get(&index)).is_some_and(|kept| pods::uid(kept) == uid);
             if !(going || end.is_some() || succeeded || failed && !kept) {
                 continue;
             }

@@ -4,14 +4,14 @@
 //! number. Each of these is replaced in turn by each extreme, and the result is sent. What is refused is fine, what is
 //! accepted must not keep anything else from being served.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, time::Duration};
 
 use serde_json::{Value, json};
 use windlass::{
     k8s_openapi::api::{
         apps::v1::{DaemonSet, StatefulSet},
         autoscaling::v2::HorizontalPodAutoscaler,
-        batch::v1::Job,
+        batch::v1::{CronJob, Job},
         core::v1::{Namespace, Node, PersistentVolumeClaim, ReplicationController, ResourceQuota},
         discovery::v1::EndpointSlice,
         policy::v1::PodDisruptionBudget,
@@ -21,6 +21,7 @@ use windlass::{
         api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
         core::DynamicObject,
         discovery::ApiResource,
+        runtime::wait::await_condition,
     },
 };
 use windlass_cluster::Cluster;
@@ -112,7 +113,7 @@ async fn send(client: &Client, specimen: &Specimen, namespace: &str, object: &Va
     match client.request::<Value>(request).await {
         Ok(_) => true,
         Err(windlass::kube::Error::Api(status)) => {
-            assert!(matches!(status.code, 400 | 403 | 422), "{}: {status:?}", object);
+            assert!(matches!(status.code, 400 | 403 | 422), "{object}: {status:?}");
             false
         }
         Err(error) => panic!("{object}: {error}"),
@@ -225,9 +226,20 @@ async fn no_number_in_an_object_ends_a_controller() {
         error = cluster.failed() => panic!("the controllers ended: {error}"),
     }
     for namespace in ["extremes", "crowd"] {
+        // Pods that wait to be replaced keep a namespace as long as their Job is there, as in Kubernetes.
+        let (all, now) = (ListParams::default(), DeleteParams::background());
+        let cron: Api<CronJob> = Api::namespaced(client.clone(), namespace);
+        cron.delete_collection(&now, &all).await.unwrap();
+        let jobs: Api<Job> = Api::namespaced(client.clone(), namespace);
+        jobs.delete_collection(&now, &all).await.unwrap();
         let namespaces: Api<Namespace> = Api::all(client.clone());
         namespaces.delete(namespace, &DeleteParams::default()).await.unwrap();
-        wait(namespaces, namespace, "gone", |namespace| namespace.is_none()).await;
+        // Hundreds of Pods end first, which takes a busy machine its time.
+        let gone =
+            await_condition(namespaces.clone(), namespace, |found: Option<&Namespace>| found.is_none());
+        if tokio::time::timeout(Duration::from_mins(5), gone).await.is_err() {
+            panic!("{namespace} is still there: {:#?}", namespaces.get(namespace).await.unwrap().status);
+        }
     }
     let panics = panics(&client).await;
     assert!(panics.is_empty(), "{panics:#?}");

@@ -10,7 +10,7 @@ use windlass::{
     },
     kube::{
         Api, Client,
-        api::{DeleteParams, ListParams, PostParams},
+        api::{DeleteParams, PostParams},
     },
 };
 use windlass_cluster::Cluster;
@@ -32,44 +32,20 @@ fn job(name: &str, spec: Value) -> Job {
     decode(job)
 }
 
-/// A namespace that goes takes Jobs with it, whatever state their Pods are in.
-async fn goes_with_its_namespace(spec: Value, system: &str, phase: &'static str) {
+#[tokio::test(start_paused = true)]
+async fn a_job_whose_pods_found_no_node_does_not_keep_its_namespace() {
     let cluster = Cluster::builder().heartbeat(None).start().await.unwrap();
     let client = cluster.client();
     let namespaces: Api<Namespace> = Api::all(client.clone());
     namespaces.create(&PostParams::default(), &decode(json!({"metadata": {"name": "shop"}}))).await.unwrap();
-    let mut work = job("work", spec);
+    let mut work = job("work", json!({"completions": 2, "parallelism": 2, "podReplacementPolicy": "Failed"}));
     let pod = work.spec.as_mut().unwrap().template.spec.as_mut().unwrap();
-    pod.containers[0].command = Some(vec!["sleep".into(), "infinity".into()]);
-    pod.node_selector = Some([("kubernetes.io/os".to_owned(), system.to_owned())].into());
-    Api::namespaced(client.clone(), "shop").create(&PostParams::default(), &work).await.unwrap();
-    let pods: Api<Pod> = Api::namespaced(client.clone(), "shop");
-    loop {
-        let all = pods.list(&ListParams::default()).await.unwrap().items;
-        let is = |pod: &Pod| {
-            let status = pod.status.clone().unwrap_or_default();
-            status.phase.as_deref() == Some(phase) && status.conditions.is_some()
-        };
-        if all.len() == 2 && all.iter().all(is) {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    pod.node_selector = Some([("kubernetes.io/os".to_owned(), "plan9".to_owned())].into());
+    let jobs: Api<Job> = Api::namespaced(client.clone(), "shop");
+    jobs.create(&PostParams::default(), &work).await.unwrap();
+    wait(jobs, "work", "started", |job| job.and_then(|job| job.status.as_ref()?.active) == Some(2)).await;
     namespaces.delete("shop", &DeleteParams::default()).await.unwrap();
     wait(namespaces, "shop", "gone", |shop| shop.is_none()).await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_job_that_waits_to_replace_a_pod_does_not_keep_its_namespace() {
-    let spec =
-        json!({"completions": 2, "parallelism": 2, "completionMode": "Indexed", "backoffLimitPerIndex": 3});
-    goes_with_its_namespace(spec, "linux", "Running").await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_job_whose_pods_found_no_node_does_not_keep_its_namespace() {
-    let spec = json!({"completions": 2, "parallelism": 2, "podReplacementPolicy": "Failed"});
-    goes_with_its_namespace(spec, "plan9", "Pending").await;
 }
 
 fn simulating(mut job: Job, annotations: Value) -> Job {

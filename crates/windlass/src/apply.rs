@@ -94,6 +94,23 @@ impl Children {
         self
     }
 
+    /// Adds a child that its owner cannot own by a reference: one in another namespace, or a cluster-scoped one of a
+    /// namespaced owner, such as a ClusterRoleBinding.
+    ///
+    /// It is applied, watched, repaired and pruned like any other; the controller must declare its kind with
+    /// [`owns`](crate::Controller::owns). It bears the label [`OWNER_UID`](crate::owner::OWNER_UID) and the annotation
+    /// [`OWNER`](crate::owner::OWNER) in the place of the reference. No garbage collector knows these, so the owner gets
+    /// the finalizer [`DETACHED_CHILDREN`](crate::owner::DETACHED_CHILDREN): when it is deleted, its detached children
+    /// are, once a run for it has succeeded, and then the finalizer goes.
+    pub fn with_detached<K: Object>(mut self, child: K) -> Self {
+        self.children.push(Box::new(child::Child::new(Kind::of::<K>(), child).detached()));
+        self
+    }
+
+    pub(crate) fn has_detached(&self) -> bool {
+        self.children.iter().any(|child| child.is_detached())
+    }
+
     /// Leaves children that are no longer wanted alone. Without this call they are deleted.
     pub fn without_pruning(mut self) -> Self {
         self.keep = true;
@@ -217,6 +234,8 @@ trait AnyChild: Send + Sync {
     fn kind(&self) -> &Kind;
     fn key(&self) -> &ObjectKey;
     fn object(&self) -> &dyn Any;
+    /// Whether it has no reference to its owner.
+    fn is_detached(&self) -> bool;
     /// The key that the child will have under this owner.
     fn key_under(&self, owner: &Owner) -> Result<ObjectKey>;
     /// The error that the cache already foretells: someone else has an object of this name.

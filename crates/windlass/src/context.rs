@@ -222,21 +222,32 @@ impl<R: AnyObject> Context<R> {
     /// is sent** for a child that already is what is wanted. An object of the same name that this owner does
     /// not control is an [`Error::NameConflict`] and is not touched.
     pub async fn apply(&self, children: Children) -> Result<Applied> {
-        let owner = self.owner("apply")?;
-        apply::apply(&self.shared, &owner, children, OnFailure::Stop).await?.into_result()
+        self.try_to_apply(children, OnFailure::Stop).await?.into_result()
     }
 
     /// As [`apply`](Self::apply), but goes on with the other children when one fails, and says what is in place.
     ///
     /// Nothing is deleted unless all of them succeed. The error is for children that cannot be tried at all.
     pub async fn try_apply(&self, children: Children) -> Result<Attempt> {
+        self.try_to_apply(children, OnFailure::GoOn).await
+    }
+
+    async fn try_to_apply(&self, children: Children, on_failure: OnFailure) -> Result<Attempt> {
         let owner = self.owner("apply")?;
-        apply::apply(&self.shared, &owner, children, OnFailure::GoOn).await
+        if children.has_detached() {
+            self.guard_detached().await?;
+        }
+        apply::apply(&self.shared, &owner, children, on_failure).await
     }
 
     /// The reference that makes the reconciled object the controller of a child.
     pub fn controller_reference(&self) -> Result<OwnerReference> {
         Ok(self.owner("make an owner reference")?.reference)
+    }
+
+    /// Whether the reconciled object is being deleted, as far as this run knows.
+    pub(crate) fn is_of_deleting_object(&self) -> bool {
+        self.object.as_ref().is_some_and(|object| object.meta().deletion_timestamp.is_some())
     }
 
     fn owner(&self, operation: &'static str) -> Result<Owner> {

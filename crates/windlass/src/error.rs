@@ -65,6 +65,17 @@ pub enum Error {
         /// The object.
         key: ObjectKey,
     },
+    /// A status was written of a kind that has none: its definition does not turn the subresource on.
+    #[error(
+        "failed to update the status of {kind} {key}: the kind has no status subresource; add `subresources: \
+         {{status: {{}}}}` to its CustomResourceDefinition, in Rust `#[kube(status = \"..\")]`"
+    )]
+    NoStatus {
+        /// The kind.
+        kind: Box<Kind>,
+        /// The object.
+        key: ObjectKey,
+    },
     /// A child that cannot be owned or named: no name, or a namespace that its owner cannot own into.
     #[error("failed to apply {kind} {key}: {reason}")]
     InvalidChild {
@@ -80,6 +91,12 @@ pub enum Error {
     NoObject {
         /// The operation.
         operation: &'static str,
+        /// The key of the run.
+        key: ObjectKey,
+    },
+    /// Children that nothing would delete were applied for an object that is being deleted.
+    #[error("failed to apply detached children: object {key} is being deleted; end the run before")]
+    Deleting {
         /// The key of the run.
         key: ObjectKey,
     },
@@ -148,10 +165,13 @@ impl ReconcileError for Error {
         match self {
             Self::Request { source, .. } => category_of(source),
             Self::NameConflict { .. } => "NameConflict",
-            Self::NotWatched { .. } | Self::NotOwned { .. } | Self::NoIndex { .. } => "Misconfigured",
+            Self::NotWatched { .. }
+            | Self::NotOwned { .. }
+            | Self::NoIndex { .. }
+            | Self::NoStatus { .. } => "Misconfigured",
             Self::NotServed { .. } => "KindNotServed",
             Self::InvalidChild { .. } => "InvalidChild",
-            Self::NoObject { .. } => "ObjectGone",
+            Self::NoObject { .. } | Self::Deleting { .. } => "ObjectGone",
             Self::Encode { .. } => "EncodeFailed",
         }
     }
@@ -163,10 +183,12 @@ impl ReconcileError for Error {
             Self::NotWatched { .. }
             | Self::NotOwned { .. }
             | Self::NoIndex { .. }
+            | Self::NoStatus { .. }
             // Every object is looked at again when the kind appears.
             | Self::NotServed { .. }
             | Self::InvalidChild { .. }
             | Self::NoObject { .. }
+            | Self::Deleting { .. }
             | Self::Encode { .. } => false,
         }
     }

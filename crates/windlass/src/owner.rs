@@ -55,6 +55,48 @@ pub fn controller_key_of(kind: &Kind, child: &ObjectMeta) -> Option<ObjectKey> {
     Some(ObjectKey::new(namespace, &owner.name))
 }
 
+/// The label that says to whom a detached child belongs: the uid of its owner.
+pub const OWNER_UID: &str = "windlass.dev/owner-uid";
+
+/// The annotation that says where that owner is: `<Kind>.<group>/<namespace>/<name>`.
+pub const OWNER: &str = "windlass.dev/owner";
+
+/// The finalizer of an owner that has detached children: no garbage collector would delete them after it.
+pub const DETACHED_CHILDREN: &str = "windlass.dev/detached-children";
+
+/// The value of [`OWNER`].
+pub(crate) fn place(kind: &Kind, key: &ObjectKey) -> String {
+    format!("{kind}/{}/{}", key.namespace().unwrap_or_default(), key.name())
+}
+
+/// The uid of the owner to whom an object belongs: by a controller reference or, without one, by [`OWNER_UID`].
+pub(crate) fn owner_uid(meta: &ObjectMeta) -> Option<&str> {
+    match controller_of(meta) {
+        Some(owner) => Some(&owner.uid),
+        None => meta.labels.as_ref()?.get(OWNER_UID).map(String::as_str),
+    }
+}
+
+/// Whether an object belongs to the one with this uid.
+pub(crate) fn belongs_to(meta: &ObjectMeta, uid: &str) -> bool {
+    owner_uid(meta) == Some(uid)
+}
+
+/// Whether an object belongs to its owner without a reference.
+pub(crate) fn is_detached(meta: &ObjectMeta) -> bool {
+    controller_of(meta).is_none() && owner_uid(meta).is_some()
+}
+
+/// The key of the object of a kind to whom the child belongs, if it does.
+pub(crate) fn owner_key_of(kind: &Kind, child: &ObjectMeta) -> Option<ObjectKey> {
+    if !is_detached(child) {
+        return controller_key_of(kind, child);
+    }
+    let (of, place) = child.annotations.as_ref()?.get(OWNER)?.split_once('/')?;
+    let (namespace, name) = place.split_once('/')?;
+    (of == kind.to_string()).then(|| ObjectKey::new(Some(namespace), name))
+}
+
 #[cfg(test)]
 mod tests {
     use k8s_openapi::api::{
@@ -90,6 +132,23 @@ mod tests {
         pod.metadata.namespace = Some("shop".into());
         set_controller(&mut pod.metadata, controller_reference(&node).unwrap());
         assert_eq!(controller_key::<Node>(&pod.metadata), Some(ObjectKey::cluster("n1")));
+    }
+
+    #[test]
+    fn a_detached_child_leads_to_its_owner_in_any_namespace() {
+        let (kind, key) = (Kind::of::<Deployment>(), ObjectKey::namespaced("shop", "web"));
+        let mut child = ObjectMeta { namespace: Some("elsewhere".into()), ..ObjectMeta::default() };
+        child.labels = Some([(OWNER_UID.to_owned(), "d1".to_owned())].into());
+        child.annotations = Some([(OWNER.to_owned(), place(&kind, &key))].into());
+        assert_eq!(owner_key_of(&kind, &child), Some(key));
+        assert_eq!(owner_key_of(&Kind::of::<ReplicaSet>(), &child), None);
+        assert!(belongs_to(&child, "d1") && is_detached(&child));
+        let node = ObjectKey::cluster("n1");
+        child.annotations = Some([(OWNER.to_owned(), place(&Kind::of::<Node>(), &node))].into());
+        assert_eq!(owner_key_of(&Kind::of::<Node>(), &child), Some(node));
+        // A reference says more than a label, which anybody may copy with the rest of an object.
+        set_controller(&mut child, controller_reference(&deployment()).unwrap());
+        assert!(!is_detached(&child) && controller_key::<Deployment>(&child).is_some());
     }
 
     #[test]

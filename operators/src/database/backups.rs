@@ -59,7 +59,7 @@ impl Reconciler for DatabaseBackups {
         if backup.metadata.deletion_timestamp.is_some() {
             return removal::finalize(&backup, ctx).await;
         }
-        if !ctx.guard(FINALIZER).await.map_err(Error::Finalize)? {
+        if ctx.guard(FINALIZER).await.map_err(Error::Finalize)?.is_finished() {
             // It was deleted since this run began; the next one takes the other path.
             return Ok(Action::await_change());
         }

@@ -174,7 +174,7 @@ impl Reconciler for Databases {
             return Err(Error::Build(problem));
         }
         warn(&db, ctx);
-        if !ctx.guard(FINALIZER).await.map_err(Error::Finalize)? {
+        if ctx.guard(FINALIZER).await.map_err(Error::Finalize)?.is_finished() {
             // It was deleted since this run began; the next one takes the other path.
             return Ok(Action::await_change());
         }

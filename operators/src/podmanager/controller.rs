@@ -74,7 +74,7 @@ async fn converge(manager: &PodManager, ctx: &Context<PodManager>) -> Result<Act
         observe(manager, ctx, &hash, Some(&problem)).await?;
         return Err(Error::Build(problem));
     }
-    if !ctx.guard(FINALIZER).await.map_err(Error::Finalize)? {
+    if ctx.guard(FINALIZER).await.map_err(Error::Finalize)?.is_finished() {
         // It was deleted since this run began; the next one takes the other path.
         return Ok(Action::await_change());
     }

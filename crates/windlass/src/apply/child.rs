@@ -17,11 +17,16 @@ pub(super) struct Child<K> {
     object: K,
     kind: Kind,
     key: ObjectKey,
+    detached: bool,
 }
 
 impl<K: AnyObject> Child<K> {
     pub(super) fn new(kind: Kind, object: K) -> Self {
-        Self { kind, key: ObjectKey::of(&object), object }
+        Self { kind, key: ObjectKey::of(&object), object, detached: false }
+    }
+
+    pub(super) fn detached(self) -> Self {
+        Self { detached: true, ..self }
     }
 
     fn invalid(&self, reason: &'static str) -> Error {
@@ -42,20 +47,26 @@ impl<K: AnyObject> AnyChild for Child<K> {
         &self.object
     }
 
+    fn is_detached(&self) -> bool {
+        self.detached
+    }
+
     fn key_under(&self, owner: &Owner) -> Result<ObjectKey> {
         if self.key.name().is_empty() {
             return Err(self.invalid("a child needs a name; use ctx.create for generated names"));
         }
         let (own, theirs) = (self.key.namespace(), owner.key.namespace());
         match (self.kind.namespaced, own, theirs) {
-            (false, _, Some(_)) => Err(self.invalid("a namespaced object cannot own a cluster-scoped one")),
-            (false, _, None) => Ok(ObjectKey::cluster(self.key.name())),
+            (false, _, Some(_)) if !self.detached => Err(self.invalid(
+                "a namespaced object cannot own a cluster-scoped one; add it with Children::with_detached",
+            )),
+            (false, _, _) => Ok(ObjectKey::cluster(self.key.name())),
             (true, None, None) => {
                 Err(self.invalid("a namespaced child of a cluster-scoped owner needs a namespace"))
             }
-            (true, Some(own), Some(theirs)) if own != theirs => {
-                Err(self.invalid("an owner can only own objects in its own namespace"))
-            }
+            (true, Some(own), Some(theirs)) if own != theirs && !self.detached => Err(self.invalid(
+                "an owner can only own objects in its own namespace; add it with Children::with_detached",
+            )),
             (true, own, theirs) => Ok(ObjectKey::new(own.or(theirs), self.key.name())),
         }
     }
@@ -76,7 +87,7 @@ impl<K: AnyObject> AnyChild for Child<K> {
             if !owned.is_served() {
                 return Err(Error::NotServed { kind: Box::new(self.kind.clone()), key });
             }
-            let body = intent::body(&self.object, &self.kind, &key, owner)?;
+            let body = intent::body(&self.object, &self.kind, &key, owner, self.detached)?;
             let (object, written) =
                 Place::<K>::new(shared, owner, owned, &self.kind, key).apply(body).await?;
             Ok((object as Erased, written))
@@ -90,6 +101,8 @@ pub(crate) trait OwnedKind: Send + Sync {
     fn is_served(&self) -> bool;
     /// Enters an object that was written in another form than it is cached.
     fn enter(&self, shared: &Shared, object: Value, run: &ObjectKey, trigger: Trigger);
+    /// Deletes the detached children of an owner. Returns how many are still there.
+    fn delete_detached<'a>(&'a self, shared: &'a Shared, owner_uid: &'a str) -> BoxFuture<'a, Result<usize>>;
     /// Deletes what the owner controls and does not want. Returns how many that were.
     fn prune<'a>(
         &'a self,
@@ -119,6 +132,25 @@ impl<K: AnyObject> OwnedKind for OwnedStore<K> {
         }
     }
 
+    fn delete_detached<'a>(&'a self, shared: &'a Shared, owner_uid: &'a str) -> BoxFuture<'a, Result<usize>> {
+        Box::pin(async move {
+            let kind = self.store.kind();
+            // A label alone is no proof: anybody may set one.
+            let is_ours = |child: &&Arc<K>| {
+                owner::is_detached(child.meta()) && self.store.is_applied(&ObjectKey::of(&***child))
+            };
+            let children = self.store.owned_by(owner_uid);
+            for child in children.iter().filter(is_ours) {
+                if child.meta().deletion_timestamp.is_none() {
+                    tracing::info!(%kind, child = %ObjectKey::of(&**child), "deleting a child after its owner");
+                    shared.delete(Some(&*self.store), kind, &**child).await?;
+                }
+            }
+            let left = self.store.owned_by(owner_uid);
+            Ok(left.iter().filter(is_ours).count())
+        })
+    }
+
     fn prune<'a>(
         &'a self,
         shared: &'a Shared,
@@ -133,7 +165,7 @@ impl<K: AnyObject> OwnedKind for OwnedStore<K> {
                     continue;
                 }
                 let Some(object) = self.store.get(&key) else { continue };
-                let ours = owner::is_controlled_by(object.meta(), &owner.reference.uid);
+                let ours = owner::belongs_to(object.meta(), &owner.reference.uid);
                 let applied = self.store.is_applied(&key) && !is_of_another_controller(shared, &*object);
                 if !ours || !applied || object.meta().deletion_timestamp.is_some() {
                     continue;

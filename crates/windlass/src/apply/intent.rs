@@ -7,14 +7,23 @@ use super::{Owner, strip_nulls};
 use crate::{
     error::{Error, Result},
     object::{AnyObject, Kind, ObjectKey},
+    owner,
 };
 
 /// Builds the body. Leaves out what an apply must not carry: status, nulls, and metadata that the server sets.
-pub(super) fn body<K: AnyObject>(child: &K, kind: &Kind, key: &ObjectKey, owner: &Owner) -> Result<Value> {
+///
+/// A detached child bears the marks of its owner in the place of a reference.
+pub(super) fn body<K: AnyObject>(
+    child: &K,
+    kind: &Kind,
+    key: &ObjectKey,
+    of: &Owner,
+    detached: bool,
+) -> Result<Value> {
     let encode = |source| Error::Encode { kind: Box::new(kind.clone()), key: key.clone(), source };
     let mut body = serde_json::to_value(child).map_err(encode)?;
     strip_nulls(&mut body);
-    let reference = serde_json::to_value(&owner.reference).map_err(encode)?;
+    let reference = serde_json::to_value(&of.reference).map_err(encode)?;
     let Value::Object(fields) = &mut body else {
         let reason = "it does not serialise as a JSON object";
         return Err(Error::InvalidChild { kind: Box::new(kind.clone()), key: key.clone(), reason });
@@ -32,6 +41,13 @@ pub(super) fn body<K: AnyObject>(child: &K, kind: &Kind, key: &ObjectKey, owner:
         }
         if let Some(namespace) = key.namespace() {
             metadata.insert("namespace".into(), namespace.into());
+        }
+        if detached {
+            metadata.entry("labels").or_insert_with(|| json!({}))[owner::OWNER_UID] =
+                reference["uid"].clone();
+            let place = owner::place(&of.kind, &of.key);
+            metadata.entry("annotations").or_insert_with(|| json!({}))[owner::OWNER] = place.into();
+            return Ok(body);
         }
         let owners = metadata.entry("ownerReferences").or_insert_with(|| json!([]));
         if let Value::Array(owners) = owners {

@@ -52,7 +52,7 @@ impl<'a, K: AnyObject> Place<'a, K> {
         let Some((live, ownership)) = self.live().await? else {
             return Ok((self.create(body, digest).await?, true));
         };
-        if !owner::is_controlled_by(live.meta(), &self.owner.reference.uid) {
+        if !owner::belongs_to(live.meta(), &self.owner.reference.uid) {
             return Err(self.name_conflict());
         }
         if !ownership.inherits && self.is_in_force(&body, digest, &*live, &ownership)? {
@@ -141,7 +141,7 @@ impl<'a, K: AnyObject> Place<'a, K> {
     /// A conflict on an object that the cache did not know: someone else has just made it.
     async fn foreign(&self, error: Error) -> Error {
         match request::get::<K>(&self.shared.client, self.kind, &self.key).await {
-            Ok(Some(live)) if !owner::is_controlled_by(live.meta(), &self.owner.reference.uid) => {
+            Ok(Some(live)) if !owner::belongs_to(live.meta(), &self.owner.reference.uid) => {
                 self.name_conflict()
             }
             _ => error,
@@ -187,7 +187,7 @@ impl<'a, K: AnyObject> Place<'a, K> {
         let before = version(&answer.object).saturating_sub(1);
         let old = request::get_at(&self.shared.client, self.kind, &self.key, before).await;
         let uid = &self.owner.reference.uid;
-        matches!(old, Ok(Some(old)) if !owner::is_controlled_by(&old.metadata, uid))
+        matches!(old, Ok(Some(old)) if !owner::belongs_to(&old.metadata, uid))
     }
 
     /// Takes back all that we have put into an object that is not ours.

@@ -64,7 +64,7 @@ pub(super) struct Entry<K> {
     pub(super) kept: Kept<K>,
     pub(super) ownership: Ownership,
     version: u64,
-    /// The uid of the owner that controls it.
+    /// The uid of the owner to whom it belongs.
     pub(super) owner: Option<Arc<str>>,
     /// Put here by an own write that the watch has not delivered yet.
     unconfirmed: bool,
@@ -437,7 +437,7 @@ impl<K: AnyObject> Objects<K> {
             key: ObjectKey::of(&*object),
             uid: uid(&*object).to_owned(),
             version: version(&*object),
-            owner: owner::controller_of(object.meta()).map(|owner| owner.uid.as_str().into()),
+            owner: owner::owner_uid(object.meta()).map(Into::into),
             kept,
             ownership,
         };

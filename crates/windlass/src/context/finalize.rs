@@ -5,20 +5,22 @@ use std::future::Future;
 use super::Context;
 use crate::{
     error::{Error, Result},
-    object::AnyObject,
+    object::{AnyObject, uid},
+    owner::DETACHED_CHILDREN,
 };
 
 /// Where the reconciled object is in its life, as far as a finalizer cares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use = "a run that goes on for an object that is being deleted makes again what was cleaned up"]
 pub enum Finalization {
     /// The object lives and has the finalizer: go on.
     Active,
-    /// The object is being deleted and its cleanup is done: nothing more to do.
+    /// The object is being deleted, and nothing is left to do for this run: end it.
     Finished,
 }
 
 impl Finalization {
-    /// Whether the object is on its way out.
+    /// Whether the object is on its way out, so that this run must end.
     pub fn is_finished(self) -> bool {
         self == Self::Finished
     }
@@ -69,15 +71,15 @@ impl<R: AnyObject> Context<R> {
     /// Puts a finalizer on the reconciled object, for a cleanup that takes several runs: [`Context::release`] takes it
     /// off again. A cleanup that one run can do is better given to [`Context::finalize`].
     ///
-    /// Returns whether the object lives. If it does not, nothing was changed: it may have been deleted after this run
-    /// began, and the run that its deletion asks for will see it so. End this one.
-    pub async fn guard(&self, finalizer: &str) -> Result<bool> {
+    /// Of an object that is being deleted nothing is changed: it may have been deleted after this run began, and the
+    /// run that its deletion asks for will see it so. End this one.
+    pub async fn guard(&self, finalizer: &str) -> Result<Finalization> {
         let object = self.newest("guard")?;
         if object.meta().deletion_timestamp.is_some() {
-            return Ok(false);
+            return Ok(Finalization::Finished);
         }
         self.add(&object, finalizer).await?;
-        Ok(true)
+        Ok(Finalization::Active)
     }
 
     async fn add(&self, object: &R, finalizer: &str) -> Result<()> {
@@ -104,5 +106,29 @@ impl<R: AnyObject> Context<R> {
             Err(error) if error.is_not_found() => Ok(()),
             Err(error) => Err(error),
         }
+    }
+
+    /// Makes sure that detached children do not outlive the reconciled object.
+    pub(super) async fn guard_detached(&self) -> Result<()> {
+        match self.guard(DETACHED_CHILDREN).await? {
+            Finalization::Active => Ok(()),
+            Finalization::Finished => Err(Error::Deleting { key: self.key.clone() }),
+        }
+    }
+
+    /// Deletes the detached children of an object that is being deleted, and lets it go when they are gone.
+    pub(crate) async fn release_detached(&self) -> Result<()> {
+        let object = self.newest("release")?;
+        let meta = object.meta();
+        let guarded = meta.finalizers.iter().flatten().any(|name| name == DETACHED_CHILDREN);
+        if meta.deletion_timestamp.is_none() || !guarded {
+            return Ok(());
+        }
+        let mut left = 0;
+        for kind in self.shared.owned.all() {
+            left += kind.delete_detached(&self.shared, uid(&*object)).await?;
+        }
+        // The deletion of the last one is a change of its own, and runs this again.
+        if left > 0 { Ok(()) } else { self.release(DETACHED_CHILDREN).await }
     }
 }

@@ -80,10 +80,22 @@ impl<R: AnyObject> Context<R> {
                 let silent = same_but_status(old.meta(), new.object.meta());
                 Ok(self.enter(kind, new, if silent { Trigger::Others } else { Trigger::Everyone }))
             }
-            // The object is gone, and nobody is left to report to.
-            Err(error) if error.is_not_found() => Ok(old),
+            Err(error) if error.is_not_found() => self.status_not_found(kind, key, old).await,
             Err(error) => Err(error),
         }
+    }
+
+    /// A status that is not found: either its object is gone, and nobody is left to report to, or the kind has none.
+    async fn status_not_found<K: AnyObject>(
+        &self,
+        kind: &Kind,
+        key: &ObjectKey,
+        old: Arc<K>,
+    ) -> Result<Arc<K>> {
+        if request::exists(&self.shared.client, kind, key).await? {
+            return Err(Error::NoStatus { kind: Box::new(kind.clone()), key: key.clone() });
+        }
+        Ok(old)
     }
 }
 

@@ -21,7 +21,7 @@ use crate::{
     cache::{Caches, Reader, Store},
     clock::Clock,
     context::{Context, Shared},
-    error::{ReconcileError, Result, chain},
+    error::{Error, ReconcileError, Result, chain},
     events::{Event, Recorder},
     isolation::panic_text,
     metrics::{ControllerMetrics, Metrics, Verdict},
@@ -181,6 +181,8 @@ struct Worker<C: Reconciler> {
 /// How one run ended.
 enum Ended<E> {
     Finished(Result<Action, E>),
+    /// The run has succeeded, but the detached children could not be deleted.
+    NotReleased(Error),
     Panicked(String),
     TimedOut(Duration),
 }
@@ -215,9 +217,10 @@ impl<C: Reconciler> Worker<C> {
     /// Runs the reconciler; neither a panic nor a hang gets past this.
     async fn attempt(&self, key: &ObjectKey, object: Option<Arc<C::Resource>>) -> Ended<C::Error> {
         let ctx = Context::new(self.shared.clone(), self.watches.clone(), key.clone(), object.clone());
+        let paused = object.as_deref().is_some_and(is_paused);
         let run = async {
             match object {
-                Some(object) if is_paused(&*object) => {
+                Some(_) if paused => {
                     tracing::debug!("paused by annotation");
                     Ok(Action::await_change())
                 }
@@ -234,7 +237,13 @@ impl<C: Reconciler> Worker<C> {
             },
         };
         match ended {
-            Ok(result) => Ended::Finished(result),
+            // An object whose run has succeeded may go, once its detached children are gone.
+            Ok(Ok(action)) if !paused && ctx.is_of_deleting_object() => match ctx.release_detached().await {
+                Ok(()) => Ended::Finished(Ok(action)),
+                Err(error) => Ended::NotReleased(error),
+            },
+            Ok(Ok(action)) => Ended::Finished(Ok(action)),
+            Ok(Err(error)) => Ended::Finished(Err(error)),
             Err(panic) => Ended::Panicked(panic_text(&*panic)),
         }
     }
@@ -268,6 +277,12 @@ impl<C: Reconciler> Worker<C> {
                     tracing::error!(category = error.category(), error = %text, "reconcile failed, waiting for a change");
                     (Outcome::Done, Verdict::Terminal)
                 }
+            }
+            Ended::NotReleased(error) => {
+                let text = chain(&error);
+                tracing::warn!(error = %text, "failed to delete detached children");
+                self.warn(object, error.category(), &text);
+                (Outcome::Failed, Verdict::Error)
             }
             Ended::Panicked(text) => {
                 tracing::error!(panic = %text, "reconcile panicked");

@@ -123,7 +123,7 @@ impl<R: AnyObject> Wiring<R> {
     ) -> [u64; 2] {
         let kind = self.kind.clone();
         self.subscribe_secondary(store, filter, move |child: &K, _: &Reader| {
-            owner::controller_key_of(&kind, child.meta()).into_iter().collect()
+            owner::owner_key_of(&kind, child.meta()).into_iter().collect()
         })
     }
 

@@ -62,6 +62,8 @@ scenarios! {
         a_child_that_only_the_cache_misses_is_not_taken_for_foreign;
     apply:
         nothing_is_sent_only_when_nothing_would_change;
+    detached:
+        a_child_without_a_reference_is_repaired_pruned_and_deleted_with_its_owner;
     finalizers:
         a_finalizer_holds_the_object_until_the_cleanup_is_done,
         a_run_that_began_before_the_deletion_lets_nothing_go;

@@ -3,6 +3,7 @@
 pub mod adoption;
 pub mod apply;
 pub mod core;
+pub mod detached;
 pub mod dynamic;
 pub mod finalizers;
 pub mod kinds;

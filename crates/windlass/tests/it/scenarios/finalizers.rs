@@ -60,7 +60,7 @@ impl Reconciler for Interrupted {
             ctx.release(FINALIZER).await?;
             return Ok(Action::await_change());
         }
-        assert!(ctx.guard(FINALIZER).await?, "it lives");
+        assert!(!ctx.guard(FINALIZER).await?.is_finished(), "it lives");
         ctx.delete(&*pool).await?;
         let namespace = pool.namespace();
         let is_going = || {
@@ -71,7 +71,7 @@ impl Reconciler for Interrupted {
         while !is_going() {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
-        self.lives.store(ctx.guard(FINALIZER).await?, Ordering::SeqCst);
+        self.lives.store(!ctx.guard(FINALIZER).await?.is_finished(), Ordering::SeqCst);
         Ok(Action::await_change())
     }
 }

@@ -1,6 +1,15 @@
 //! What can go wrong when a reconciler reads, applies or writes; and the trait that its own errors implement.
 
-use crate::object::{Kind, ObjectKey};
+use std::{error::Error as StdError, fmt};
+
+use crate::{
+    object::{Kind, ObjectKey},
+    request::NoAnswer,
+};
+
+mod any;
+
+pub use any::AnyError;
 
 /// A failed read or write of a [`Context`](crate::Context).
 #[derive(Debug, thiserror::Error)]
@@ -19,6 +28,9 @@ pub enum Error {
         #[source]
         source: Box<kube::Error>,
     },
+    /// A request that was made with a client of kube's failed: what `?` makes of a [`kube::Error`].
+    #[error("failed to ask the API server")]
+    Client(#[source] Box<kube::Error>),
     /// An object of the wanted name exists and belongs to someone else. It was not touched.
     #[error(
         "failed to apply {kind} {key}: it exists and is not controlled by {owner}; \
@@ -150,9 +162,19 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 ///     }
 /// }
 /// ```
-pub trait ReconcileError: std::error::Error + Send + Sync + 'static {
+///
+/// A reconciler that needs no categories of its own takes [`AnyError`], into which `?` turns everything.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not the error of a reconciler",
+    label = "this must implement `ReconcileError`",
+    note = "write `impl windlass::ReconcileError for {Self} {{}}` if it is your own type and a `std::error::Error`",
+    note = "or use `windlass::AnyError`, into which `?` turns every error, boxed ones too"
+)]
+pub trait ReconcileError: AsError + fmt::Debug + fmt::Display + Send + Sync + 'static {
     /// A short, constant name in PascalCase: the reason of the Warning event, and a log field.
-    fn category(&self) -> &'static str;
+    fn category(&self) -> &'static str {
+        FAILED
+    }
 
     /// Whether trying again may help. A terminal error (`false`) waits for the next change of the object.
     fn retryable(&self) -> bool {
@@ -160,10 +182,37 @@ pub trait ReconcileError: std::error::Error + Send + Sync + 'static {
     }
 }
 
+/// What can be seen as an error: every [`std::error::Error`], and [`AnyError`].
+///
+/// Implemented for every type that fits; there is nothing to write.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not an error",
+    note = "derive `thiserror::Error` for it, or use `windlass::AnyError`"
+)]
+pub trait AsError {
+    /// The error itself.
+    fn as_error(&self) -> &(dyn StdError + 'static);
+}
+
+impl<E: StdError + 'static> AsError for E {
+    fn as_error(&self) -> &(dyn StdError + 'static) {
+        self
+    }
+}
+
+/// The category of an error that has none of its own.
+const FAILED: &str = "ReconcileFailed";
+
+impl From<kube::Error> for Error {
+    fn from(error: kube::Error) -> Self {
+        Self::Client(Box::new(error))
+    }
+}
+
 impl ReconcileError for Error {
     fn category(&self) -> &'static str {
         match self {
-            Self::Request { source, .. } => category_of(source),
+            Self::Request { source, .. } | Self::Client(source) => category_of(source),
             Self::NameConflict { .. } => "NameConflict",
             Self::NotWatched { .. }
             | Self::NotOwned { .. }
@@ -179,7 +228,7 @@ impl ReconcileError for Error {
     fn retryable(&self) -> bool {
         match self {
             // The name may become free without any event that the controller watches.
-            Self::Request { .. } | Self::NameConflict { .. } => true,
+            Self::Request { .. } | Self::Client(_) | Self::NameConflict { .. } => true,
             Self::NotWatched { .. }
             | Self::NotOwned { .. }
             | Self::NoIndex { .. }
@@ -221,13 +270,15 @@ impl Error {
     pub fn problem(&self) -> Option<Problem> {
         let for_a_person = match self {
             Self::NameConflict { .. } | Self::InvalidChild { .. } | Self::NotServed { .. } => true,
-            Self::Request { .. } => self.status().is_some_and(|s| s.is_invalid() || s.is_forbidden()),
+            Self::Request { .. } | Self::Client(_) => {
+                self.status().is_some_and(|s| s.is_invalid() || s.is_forbidden())
+            }
             _ => false,
         };
         for_a_person.then(|| Problem {
             reason: self.category(),
             message: match self.status() {
-                Some(status) => format!("{self}: {}", status.message),
+                Some(status) => self.advised(format!("{self}: {}", status.message)),
                 None => self.to_string(),
             },
         })
@@ -248,15 +299,47 @@ impl Error {
         self.status().is_some_and(kube::core::Status::is_already_exists)
     }
 
+    /// Whether the API server did not answer in time.
+    pub fn is_timeout(&self) -> bool {
+        self.source_of_request().is_some_and(NoAnswer::is_cause_of)
+    }
+
     /// The `Status` that the API server answered with, if it answered.
     pub fn status(&self) -> Option<&kube::core::Status> {
-        match self {
-            Self::Request { source, .. } => match &**source {
-                kube::Error::Api(status) => Some(status),
-                _ => None,
-            },
+        match self.source_of_request() {
+            Some(kube::Error::Api(status)) => Some(status),
             _ => None,
         }
+    }
+
+    fn source_of_request(&self) -> Option<&kube::Error> {
+        match self {
+            Self::Request { source, .. } | Self::Client(source) => Some(source),
+            _ => None,
+        }
+    }
+
+    /// What an author can do about it.
+    fn hint(&self) -> Option<String> {
+        let forbidden = self.status().is_some_and(kube::core::Status::is_forbidden);
+        forbidden.then(|| {
+            let rule = match self {
+                Self::Request { kind, .. } => format!("{:?}, [{:?}], ..", kind.group, kind.plural),
+                _ => "..".to_owned(),
+            };
+            format!(
+                "is it declared? .permits([rbac::rule({rule})]) adds a permission to the controller, \
+                 and the `rbac` command prints what to apply"
+            )
+        })
+    }
+
+    fn advised(&self, mut text: String) -> String {
+        if let Some(hint) = self.hint() {
+            text.push_str("; ");
+            text.push_str(&hint);
+        }
+        text
     }
 }
 
@@ -267,6 +350,7 @@ fn category_of(error: &kube::Error) -> &'static str {
         kube::Error::Api(status) if status.is_not_found() => "NotFound",
         kube::Error::Api(status) if status.is_invalid() => "Invalid",
         kube::Error::Api(_) => "ApiError",
+        error if NoAnswer::is_cause_of(error) => "Timeout",
         _ => "RequestFailed",
     }
 }
@@ -284,7 +368,23 @@ pub(crate) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
         }
         source = source_of(cause);
     }
-    line
+    match own_error(error) {
+        Some(own) => own.advised(line),
+        None => line,
+    }
+}
+
+/// The first error of ours in a chain.
+fn own_error<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a Error> {
+    let mut cause = Some(error);
+    while let Some(error) = cause {
+        let own = error.downcast_ref().or_else(|| error.downcast_ref::<Box<Error>>().map(|boxed| &**boxed));
+        if own.is_some() {
+            return own;
+        }
+        cause = error.source();
+    }
+    None
 }
 
 /// The cause of an error. A server's answer needs none: its `Status` has been told already.
@@ -325,6 +425,22 @@ mod tests {
             key: ObjectKey::namespaced("ns", "a"),
             source: Box::new(kube::Error::Api(Box::new(status))),
         };
-        assert_eq!(chain(&error), "failed to get Pod ns/a: pods is forbidden (HTTP 403)");
+        let text = chain(&error);
+        assert!(text.starts_with("failed to get Pod ns/a: pods is forbidden (HTTP 403); "), "{text}");
+        assert!(text.contains(r#".permits([rbac::rule("", ["pods"], ..)])"#), "{text}");
+        let around = AnyError::from(error).context("failed to look");
+        let text = chain(around.as_error());
+        assert_eq!((text.matches("HTTP 403").count(), text.matches(".permits").count()), (1, 1), "{text}");
+    }
+
+    #[test]
+    fn an_error_of_the_client_has_the_category_of_its_answer() {
+        let api = |code: u16, reason: &str| {
+            Error::from(kube::Error::Api(Box::new(Status::failure("no", reason).with_code(code))))
+        };
+        assert_eq!(api(409, "Conflict").category(), "Conflict");
+        assert!(api(404, "NotFound").is_not_found() && api(409, "Conflict").is_conflict());
+        assert!(api(503, "ServiceUnavailable").retryable());
+        assert_eq!(Error::from(kube::Error::TlsRequired).category(), "RequestFailed");
     }
 }

@@ -137,7 +137,7 @@ pub use cache::{Change, Reader};
 pub use clock::Clock;
 pub use context::{Context, Dynamic, Finalization};
 pub use controller::{Controller, PAUSED, Watch, Watches};
-pub use error::{Error, Problem, ReconcileError, Result};
+pub use error::{AnyError, AsError, Error, Problem, ReconcileError, Result};
 pub use events::Event;
 pub use leader::LeaderElection;
 pub use metrics::Metrics;

@@ -6,7 +6,7 @@
 use std::{
     fmt,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -29,6 +29,7 @@ mod webhooks;
 pub use client::{ClientLayer, CountRequests};
 
 use caches::CacheGauges;
+use client::RetryLabels;
 use process::ProcessMetrics;
 use queues::QueueGauges;
 use webhooks::WebhookFamilies;
@@ -169,6 +170,9 @@ pub struct Metrics {
     families: Families,
     queues: QueueGauges,
     client: ClientLayer,
+    retries: Family<RetryLabels, Counter>,
+    /// The host of the API server, once it is known.
+    host: Arc<OnceLock<String>>,
     leading: Family<NameLabels, Gauge>,
     slow_renewals: Family<NameLabels, Counter>,
     webhooks: WebhookFamilies,
@@ -190,13 +194,26 @@ impl Default for Metrics {
         let (client, leading, slow_renewals) = (ClientLayer::default(), Family::default(), Family::default());
         let requests = "Number of HTTP requests, partitioned by status code, method, and host";
         registry.register("rest_client_requests", requests, client.requests.clone());
+        let retries = Family::default();
+        let repeated = "Number of request retries, partitioned by status code, verb, and host";
+        registry.register("rest_client_request_retries", repeated, Family::clone(&retries));
         let holder = "Whether this replica holds the lease";
         registry.register("leader_election_master_status", holder, Family::clone(&leading));
         let slow = "Total number of renewals of the lease that had to read it first";
         registry.register("leader_election_slowpath", slow, Family::clone(&slow_renewals));
         let webhooks = WebhookFamilies::register(&mut registry);
         let registry = Arc::new(Mutex::new(registry));
-        Self { registry, families, queues, client, leading, slow_renewals, webhooks }
+        Self {
+            registry,
+            families,
+            queues,
+            client,
+            retries,
+            host: Arc::default(),
+            leading,
+            slow_renewals,
+            webhooks,
+        }
     }
 }
 
@@ -209,6 +226,19 @@ impl Metrics {
     /// Counts the requests of a client in these metrics.
     pub fn client_layer(&self) -> ClientLayer {
         self.client.clone()
+    }
+
+    /// Notes which API server the requests go to.
+    pub(crate) fn set_host(&self, host: &str) {
+        // The first one counts: an operator has one API server.
+        let _ = self.host.set(host.to_owned());
+    }
+
+    /// Counts that a request was made again because of this answer.
+    pub(crate) fn request_repeated(&self, code: http::StatusCode, method: &http::Method) {
+        let host = self.host.get().cloned().unwrap_or_default();
+        let labels = RetryLabels { code: code.as_str().to_owned(), verb: method.to_string(), host };
+        self.retries.get_or_create(&labels).inc();
     }
 
     /// Notes whether this replica holds the lease.

@@ -15,6 +15,11 @@ use serde::{Serialize, de::DeserializeOwned};
 /// metadata alone ([`PartialObjectMeta`](kube::core::PartialObjectMeta)) of either.
 ///
 /// Implemented for every type that fits; there is nothing to write.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a Kubernetes object",
+    note = "a kind of your own derives `CustomResource`, `Clone`, `Debug`, `Serialize`, `Deserialize` and `JsonSchema`",
+    note = "the kind is then named after `#[kube(kind = \"..\")]`, not after its spec"
+)]
 pub trait AnyObject: Resource + Clone + Debug + DeserializeOwned + Serialize + Send + Sync + 'static {}
 
 impl<T> AnyObject for T where
@@ -25,6 +30,11 @@ impl<T> AnyObject for T where
 /// A typed Kubernetes kind: everything from `k8s_openapi` and everything that derives `CustomResource`.
 ///
 /// Implemented for every type that fits; there is nothing to write.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a typed Kubernetes kind",
+    note = "a kind of your own derives `CustomResource`, `Clone`, `Debug`, `Serialize`, `Deserialize` and `JsonSchema`",
+    note = "the kind is then named after `#[kube(kind = \"..\")]`, not after its spec"
+)]
 pub trait Object: AnyObject + Resource<DynamicType = (), Scope: 'static> {}
 
 impl<T> Object for T where T: AnyObject + Resource<DynamicType = (), Scope: 'static> {}

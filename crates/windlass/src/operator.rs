@@ -6,7 +6,7 @@ use k8s_openapi::{
     api::rbac::v1::PolicyRule,
     apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
 };
-use kube::{Client, CustomResourceExt};
+use kube::{Client, Config, CustomResourceExt, client::ClientBuilder};
 
 use crate::{
     cache::Transforms,
@@ -17,6 +17,7 @@ use crate::{
     object::{AnyObject, Kind},
     rbac::{Access, Rules},
     reconciler::Reconciler,
+    request::Patience,
     webhook::{self, Conversion, Defaulter, Validator, Webhook, Webhooks},
 };
 
@@ -49,7 +50,9 @@ pub struct Operator {
     field_manager: Option<String>,
     former_field_managers: Vec<String>,
     drain: Duration,
-    sync_timeout: Duration,
+    /// How long the first lists may take; what is usual for a library or a program unless set.
+    sync_timeout: Option<Duration>,
+    patience: Patience,
     leader: Option<LeaderElection>,
     probes: Probes,
     handle: Handle,
@@ -84,7 +87,8 @@ impl Operator {
             field_manager: None,
             former_field_managers: Vec::new(),
             drain: Duration::from_secs(30),
-            sync_timeout: Duration::from_mins(2),
+            sync_timeout: None,
+            patience: Patience::default(),
             leader: None,
             probes: Probes::default(),
             handle: Handle::default(),
@@ -192,10 +196,53 @@ impl Operator {
         self
     }
 
-    /// How long the first lists may take: two minutes unless set.
+    /// How long the first lists may take: two minutes unless set, and without a limit in [`main`](Self::main),
+    /// which waits for an API server that is away.
     pub fn sync_timeout(mut self, limit: Duration) -> Self {
-        self.sync_timeout = limit;
+        self.sync_timeout = Some(limit);
         self
+    }
+
+    /// How long a request may take: 30 s unless set, lists two minutes or this, whatever is longer. Watches end a
+    /// minute after the time that they asked for.
+    ///
+    /// A request without an answer is an [error](crate::Error::is_timeout), and a reconcile that fails with it is
+    /// retried. This holds for every request of the operator, also for those that a reconciler makes with
+    /// [`Context::client`](crate::Context::client).
+    pub fn request_timeout(mut self, limit: Duration) -> Self {
+        self.patience.request = limit;
+        self
+    }
+
+    /// How long a request is made again that an overloaded API server turned away (429, 502, 503, 504): for ten
+    /// seconds after the first try unless set, and never with zero.
+    ///
+    /// Only what may happen twice is repeated: reads, server-side apply, and writes and deletions that name a
+    /// version or a uid. `Retry-After` is honoured as far as it fits; what does not fit fails, so that the worker
+    /// is free, and is retried as a reconcile. A [`Client`] that was made by kube repeats everything by itself
+    /// unless its `Config` says `default_retry: false`, which is how [`connect`](Self::connect) makes it.
+    pub fn retry_limit(mut self, limit: Duration) -> Self {
+        self.patience.retries = limit;
+        self
+    }
+
+    /// A client for [`run`](Self::run) whose requests are counted in the operator's metrics, and which leaves
+    /// repetitions to the operator.
+    ///
+    /// # Errors
+    ///
+    /// When the configuration does not lead to a client: a certificate that cannot be read, for instance.
+    pub fn connect(&self, mut config: Config) -> Result<Client, kube::Error> {
+        let host = config.cluster_url.authority().map(ToString::to_string).unwrap_or_default();
+        self.metrics.set_host(&host);
+        config.default_retry = false;
+        let builder = ClientBuilder::try_from(config)?;
+        Ok(builder.with_layer(&self.metrics.client_layer().host(host)).build())
+    }
+
+    /// The client as everything in the operator uses it.
+    fn patient(&self, client: Client) -> Client {
+        self.patience.around(client, self.metrics.clone())
     }
 
     /// Logs what the controllers would write, and writes nothing: no object, no status, no event and no lease.
@@ -298,6 +345,7 @@ impl Operator {
         client: Client,
         shutdown: impl Future<Output = ()> + Send,
     ) -> Result<(), RunError> {
+        let client = self.patient(client);
         run::run(self, client, Box::pin(shutdown)).await
     }
 

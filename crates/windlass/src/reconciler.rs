@@ -25,6 +25,10 @@ use crate::{
 ///     }
 /// }
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a reconciler",
+    note = "write `impl Reconciler for {Self}` with `type Resource`, `type Error` and `async fn reconcile`"
+)]
 pub trait Reconciler: Send + Sync + 'static {
     /// The kind that is reconciled; [`DynamicObject`](kube::core::DynamicObject) for a kind that is known only
     /// when the program runs.

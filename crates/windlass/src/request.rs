@@ -19,6 +19,11 @@ use crate::{
     object::{AnyObject, Kind, ObjectKey},
 };
 
+mod patience;
+mod repeat;
+
+pub(crate) use patience::{NoAnswer, Patience};
+
 /// What is left after a delete was accepted.
 pub(crate) enum Deleted<K> {
     /// The object waits for its finalizers or its grace period, or was returned as it was last.

@@ -21,7 +21,7 @@ use crate::{
     cache::{Caches, Reader, Store},
     clock::Clock,
     context::{Context, Shared},
-    error::{Error, ReconcileError, Result, chain},
+    error::{AsError, Error, ReconcileError, Result, chain},
     events::{Event, Recorder},
     isolation::panic_text,
     metrics::{ControllerMetrics, Metrics, Verdict},
@@ -267,7 +267,7 @@ impl<C: Reconciler> Worker<C> {
                 },
             },
             Ended::Finished(Err(error)) => {
-                let text = chain(&error);
+                let text = chain(error.as_error());
                 let retryable = error.retryable();
                 self.warn(object, error.category(), &text);
                 if retryable {

@@ -17,6 +17,13 @@ pub(super) struct RequestLabels {
     host: String,
 }
 
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct RetryLabels {
+    pub(super) code: String,
+    pub(super) verb: String,
+    pub(super) host: String,
+}
+
 /// Counts requests by method, host and status; put it around a client with
 /// [`ClientBuilder::with_layer`](kube::client::ClientBuilder::with_layer).
 #[derive(Clone, Debug, Default)]

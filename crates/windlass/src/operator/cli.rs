@@ -7,14 +7,14 @@ use std::{ffi::OsString, io::Write, net::SocketAddr, path::PathBuf, process::Exi
 
 use axum::middleware::from_fn_with_state;
 use clap::{Args, Parser, Subcommand};
-use kube::{Client, Config, client::ClientBuilder};
+use kube::{Client, Config};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::{
     CertificateSource, Operator, Placement, RunError,
     guard::{self, Guard},
-    logging, manifests, server,
+    logging, manifests, run, server,
     settings::{self, Given, Namespaces, Settings},
 };
 use crate::{
@@ -204,7 +204,7 @@ fn report(error: &CliError) {
 
 async fn execute(mut operator: Operator, cli: Cli) -> Result<(), CliError> {
     match cli.command.unwrap_or(Command::Run(Box::new(cli.run))) {
-        Command::Run(args) => Box::pin(run(operator, *args)).await,
+        Command::Run(args) => Box::pin(start(operator, *args)).await,
         Command::Manifests(args) => {
             restrict(&mut operator, args.watch_namespaces.as_ref());
             let placement = args.placement(&operator);
@@ -265,9 +265,8 @@ fn say(verb: &str, done: &[String]) -> Result<(), CliError> {
 async fn connect(operator: &Operator) -> Result<Client, CliError> {
     let config = Config::infer().await.map_err(|e| CliError::Config(Box::new(e)))?;
     let url = config.cluster_url.to_string();
-    let host = config.cluster_url.authority().map(ToString::to_string).unwrap_or_default();
-    let builder = ClientBuilder::try_from(config).map_err(|e| CliError::Client(Box::new(e)))?;
-    let client = builder.with_layer(&operator.metrics.client_layer().host(host)).build();
+    let client = operator.connect(config).map_err(|e| CliError::Client(Box::new(e)))?;
+    let client = operator.patient(client);
     match client.apiserver_version().await {
         // Who may not read the version may still be allowed everything else.
         Ok(_) | Err(kube::Error::Api(_)) => Ok(client),
@@ -301,7 +300,7 @@ async fn uninstall(operator: &Operator, args: UninstallArgs) -> Result<(), CliEr
     say("deleted", &manifests::delete(&client, &objects).await?)
 }
 
-async fn run(mut operator: Operator, args: RunArgs) -> Result<(), CliError> {
+async fn start(mut operator: Operator, args: RunArgs) -> Result<(), CliError> {
     let settings = Settings::read(args.given, args.config.as_deref())?;
     let names: Vec<&str> = operator.controllers.iter().map(|controller| controller.name()).collect();
     for (name, workers) in settings.concurrency(&names).map(owned)? {
@@ -336,7 +335,7 @@ async fn work(mut operator: Operator, settings: &Settings) -> Result<(), CliErro
         servers.spawn(server::serve(socket, router, stop.clone().cancelled_owned()));
     }
     serve_metrics(settings, &operator, &client, &stop, &mut servers).await?;
-    let result = operator.run(client, signalled()).await;
+    let result = run::run(operator, client, Box::pin(signalled())).await;
     stop.cancel();
     while servers.join_next().await.is_some() {}
     Ok(result?)

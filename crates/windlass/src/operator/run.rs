@@ -27,6 +27,8 @@ use crate::{
     webhook::{self, ServeError, Serving, Surroundings},
 };
 
+/// How long the first lists may take.
+const SYNC: Duration = Duration::from_mins(2);
 /// How long events that are still unsent may hold up the end.
 const LAST_EVENTS: Duration = Duration::from_secs(5);
 
@@ -105,7 +107,7 @@ async fn run_until(
     operator.leader.as_ref().map_or(Ok(()), LeaderElection::check)?;
     let settings = Settings {
         drain: operator.drain,
-        sync_timeout: operator.sync_timeout,
+        sync_timeout: operator.sync_timeout.unwrap_or(SYNC),
         impatient: operator.impatient,
         dry_run: operator.dry_run,
         // A lease is written.

@@ -23,7 +23,7 @@ mod watch;
 mod watches;
 
 pub use run::PAUSED;
-pub(crate) use run::{Prepared, Runnable, Start};
+pub(crate) use run::{Prepared, Runnable, Start, Stop};
 pub(crate) use setup::{Load, Owned};
 use setup::{Setup, Source};
 pub use watch::Watch;

@@ -5,10 +5,14 @@
 //! - A lease that is held by another is taken only after it has been seen unchanged for its whole duration, by
 //!   this process' own clock: clocks of different machines are never compared.
 //! - A leader that cannot renew stops working at the renew deadline, which lies before the moment at which
-//!   another may take the lease.
+//!   another may take the lease. It then stands by, and works again once it has the lease again.
 //! - A leader that stops gives the lease back, and a waiting replica, which watches it, follows at once.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    hash::{BuildHasher, RandomState},
+    sync::Arc,
+    time::Duration,
+};
 
 use futures::{StreamExt, stream::BoxStream};
 use jiff::Timestamp;
@@ -21,6 +25,9 @@ use tokio::time::Instant;
 
 use crate::{changes::states_of, clock::Clock, error::chain, metrics::Metrics, queue::later::later};
 
+/// How often it is told that the lease cannot be had.
+const TELL: Duration = Duration::from_secs(30);
+
 /// How leader election is done. The times are controller-runtime's.
 #[derive(Clone, Debug)]
 pub struct LeaderElection {
@@ -28,7 +35,7 @@ pub struct LeaderElection {
     pub lease: String,
     /// The namespace of the lease.
     pub namespace: String,
-    /// Who this replica is; unique among the replicas.
+    /// Who this replica is; unique among the replicas, as [`unique_identity`] is.
     pub identity: String,
     /// How long a lease lasts without being renewed.
     pub duration: Duration,
@@ -75,6 +82,17 @@ impl LeaderElection {
     }
 }
 
+/// An identity that no other process has, however it is deployed: the Pod's or the machine's name, the process, and
+/// chance. Name and process alone may be equal for two containers on the network of one host.
+pub fn unique_identity() -> String {
+    let host = ["POD_NAME", "HOSTNAME"].iter().find_map(|name| std::env::var(name).ok());
+    let host = host.or_else(|| std::fs::read_to_string("/etc/hostname").ok());
+    let host = host.as_deref().map(str::trim).filter(|host| !host.is_empty()).unwrap_or("unknown");
+    // Keyed anew by the operating system's chance each time.
+    let chance = RandomState::new().hash_one(0_u8) as u32;
+    format!("{host}_{}_{chance:08x}", std::process::id())
+}
+
 /// A failed election.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -94,6 +112,8 @@ pub enum LeaderError {
         lease: String,
         /// What it said.
         reason: String,
+        /// The status of the answer: 403 if the operator may not, 404 if there is no such namespace.
+        code: u16,
     },
     /// Another replica holds the lease now, or it could not be renewed in time.
     #[error("failed to keep the lease {namespace}/{lease}: {reason}")]
@@ -178,27 +198,33 @@ impl Elector {
     /// Waits until the lease is ours. Who is impatient gives up when the API server says no.
     pub(crate) async fn acquire(&mut self, impatient: bool) -> Result<(), LeaderError> {
         let mut waiting = false;
+        let mut told: Option<Instant> = None;
         let mut states = states_of(self.leases.clone(), &self.config.lease);
         loop {
-            match self.attempt().await {
-                Ok(true) => {
+            // No longer than a renewal: a connection on which nothing comes is given up.
+            let problem = match tokio::time::timeout(self.config.renew_deadline, self.attempt()).await {
+                Ok(Ok(true)) => {
                     tracing::info!(identity = self.config.identity, lease = self.config.lease, "leading");
                     return Ok(());
                 }
-                Ok(false) if !waiting => {
-                    tracing::info!(
-                        identity = self.config.identity,
-                        lease = self.config.lease,
-                        "waiting to lead"
-                    );
-                    waiting = true;
+                Ok(Ok(false)) => {
+                    if !std::mem::replace(&mut waiting, true) {
+                        let (identity, lease) = (&self.config.identity, &self.config.lease);
+                        tracing::info!(identity, lease, "waiting to lead");
+                    }
+                    None
                 }
-                Ok(false) => {}
-                Err(error) if impatient && is_refusal(&error) => {
-                    let (namespace, lease) = (self.config.namespace.clone(), self.config.lease.clone());
-                    return Err(LeaderError::Refused { namespace, lease, reason: chain(&error) });
-                }
-                Err(error) => tracing::warn!(error = chain(&error), "failed to acquire the lease, retrying"),
+                Ok(Err(error)) => match refusal(&error).filter(|_| impatient) {
+                    Some(code) => return Err(self.refused(code, &error)),
+                    None => Some(chain(&error)),
+                },
+                Err(_) => Some("the API server does not answer".to_owned()),
+            };
+            if let Some(problem) = problem
+                && told.is_none_or(|told| told.elapsed() >= TELL)
+            {
+                tracing::warn!(error = problem, "failed to acquire the lease, retrying");
+                told = Some(Instant::now());
             }
             // A lease that is given back is seen at once; one whose holder died says nothing.
             tokio::select! {
@@ -206,6 +232,11 @@ impl Elector {
                 () = freed(&mut states) => {}
             }
         }
+    }
+
+    fn refused(&self, code: u16, error: &kube::Error) -> LeaderError {
+        let (namespace, lease) = (self.config.namespace.clone(), self.config.lease.clone());
+        LeaderError::Refused { namespace, lease, reason: chain(error), code }
     }
 
     /// Renews the lease until that fails for too long. Returns only then.
@@ -363,9 +394,12 @@ async fn freed(states: &mut BoxStream<'static, Option<Lease>>) {
     std::future::pending::<()>().await;
 }
 
-/// Whether the server answered that we may not, or that there is no such namespace.
-fn is_refusal(error: &kube::Error) -> bool {
-    matches!(error, kube::Error::Api(status) if matches!(status.code, 403 | 404))
+/// The answer that we may not, or that there is no such namespace.
+fn refusal(error: &kube::Error) -> Option<u16> {
+    match error {
+        kube::Error::Api(status) if matches!(status.code, 403 | 404) => Some(status.code),
+        _ => None,
+    }
 }
 
 fn microseconds(time: Timestamp) -> Timestamp {
@@ -412,6 +446,12 @@ mod tests {
         assert!(rare.contains("must be longer than the retry period (10s)"), "{rare}");
         text(LeaderElection { duration: Duration::from_millis(10_500), ..election() });
         text(LeaderElection { retry_period: Duration::ZERO, ..election() });
+    }
+
+    #[test]
+    fn no_two_identities_are_alike_even_in_one_process() {
+        let identities: std::collections::BTreeSet<String> = (0..20).map(|_| unique_identity()).collect();
+        assert_eq!(identities.len(), 20, "{identities:?}");
     }
 
     #[test]

@@ -142,8 +142,10 @@ pub use events::Event;
 pub use leader::LeaderElection;
 pub use metrics::Metrics;
 pub use object::{AnyObject, Kind, Object, ObjectKey};
-pub use operator::{CertificateSource, Check, Handle, InstallError, Operator, Placement, Probes, RunError};
+pub use operator::{
+    CertificateSource, Check, Handle, InstallError, NotSynced, Operator, Placement, Probes, RunError, Task, TaskContext,
+};
 pub use predicate::Predicate;
 pub use reconciler::{Action, Reconciler};
 
-pub use {jiff, k8s_openapi, kube, schemars, serde, serde_json};
+pub use {clap, jiff, k8s_openapi, kube, schemars, serde, serde_json};

@@ -328,6 +328,11 @@ impl ControllerMetrics {
         self.runs.fetch_add(1, Ordering::Relaxed) + 1
     }
 
+    /// A run was cut off.
+    pub(crate) fn abandoned(&self) {
+        self.families.active.get_or_create(&self.labels).dec();
+    }
+
     pub(crate) fn finished(&self, verdict: Verdict, took: Duration, retry: bool) {
         let families = &self.families;
         families.active.get_or_create(&self.labels).dec();

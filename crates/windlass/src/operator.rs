@@ -30,6 +30,7 @@ mod probes;
 mod run;
 mod server;
 mod settings;
+mod task;
 mod tasks;
 #[cfg(feature = "otlp")]
 mod traces;
@@ -37,7 +38,8 @@ mod traces;
 pub use handle::Handle;
 pub use manifests::{CertificateSource, InstallError, Placement};
 pub use probes::{Check, Probes};
-pub use run::RunError;
+pub use run::{NotSynced, RunError};
+pub use task::{Task, TaskContext};
 
 /// A set of controllers that run as one.
 pub struct Operator {
@@ -58,8 +60,10 @@ pub struct Operator {
     handle: Handle,
     webhooks: Webhooks,
     webhook_server: Option<webhook::Server>,
-    /// Give up on the first refusal of a list rather than at the timeout.
-    impatient: bool,
+    /// A program of its own: it waits for an API server that is away, and gives up at once when it is refused.
+    alone: bool,
+    setups: Vec<task::Setup>,
+    tasks: Vec<Task>,
     dry_run: bool,
     transforms: Transforms,
 }
@@ -94,7 +98,9 @@ impl Operator {
             handle: Handle::default(),
             webhooks: Webhooks::default(),
             webhook_server: None,
-            impatient: false,
+            alone: false,
+            setups: Vec::new(),
+            tasks: Vec::new(),
             dry_run: false,
             transforms: Transforms::default(),
         }
@@ -274,6 +280,59 @@ impl Operator {
         self
     }
 
+    /// Does something once, before anything is watched or reconciled: with the client, on every replica, and in the
+    /// order of the calls. A failure ends the operator. A dry run leaves it out, since it may write.
+    ///
+    /// ```no_run
+    /// use windlass::{Operator, k8s_openapi::api::core::v1::Namespace, kube::{Api, api::{Patch, PatchParams}}};
+    ///
+    /// let operator = Operator::new("my-operator").setup(|client| async move {
+    ///     let namespace = windlass::serde_json::json!({"apiVersion": "v1", "kind": "Namespace"});
+    ///     let params = PatchParams::apply("my-operator");
+    ///     Api::<Namespace>::all(client).patch("shared", &params, &Patch::Apply(namespace)).await.map(drop)
+    /// });
+    /// ```
+    ///
+    /// What it does needs permissions of its own: [`Controller::permits`].
+    pub fn setup<F, E>(mut self, setup: impl FnOnce(Client) -> F + Send + 'static) -> Self
+    where
+        F: Future<Output = Result<(), E>> + Send + 'static,
+        E: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        self.setups.push(Box::new(move |client| {
+            let run = setup(client);
+            Box::pin(async move { run.await.map_err(Into::into) })
+        }));
+        self
+    }
+
+    /// Runs a background task beside the controllers.
+    pub fn task(mut self, task: Task) -> Self {
+        self.tasks.push(task);
+        self
+    }
+
+    /// Adds a readiness check of your own: the operator is ready while it returns `Ok`. It is called for every
+    /// probe, so it must be quick; what takes time belongs into a [`Task`] that leaves its result behind.
+    ///
+    /// ```
+    /// use std::sync::atomic::{AtomicBool, Ordering};
+    /// use windlass::Operator;
+    ///
+    /// static LICENSED: AtomicBool = AtomicBool::new(false);
+    /// let operator = Operator::new("my-operator")
+    ///     .check("license", || if LICENSED.load(Ordering::Relaxed) { Ok(()) } else { Err("no license yet") });
+    /// assert!(!operator.probes().is_ready());
+    /// ```
+    pub fn check<E: fmt::Display>(
+        self,
+        name: impl Into<String>,
+        check: impl Fn() -> Result<(), E> + Send + Sync + 'static,
+    ) -> Self {
+        self.probes.add(name, move || check().err().map(|reason| reason.to_string()));
+        self
+    }
+
     /// A hold on the operator for whoever embeds it: when it is ready, and whether it has work.
     pub fn handle(&self) -> Handle {
         self.handle.clone()
@@ -354,6 +413,33 @@ impl Operator {
     /// Subcommands are `run` (the default), `manifests`, `crds`, `rbac`, `install` and `uninstall`.
     pub fn main(self) -> ExitCode {
         cli::main(self, std::env::args_os())
+    }
+
+    /// The same for an operator that has arguments of its own beside those of every operator. They are
+    /// [`clap`](https://docs.rs/clap)'s, and go with every subcommand: what `manifests` prints may depend on them.
+    ///
+    /// ```no_run
+    /// use std::process::ExitCode;
+    /// use windlass::Operator;
+    ///
+    /// #[derive(clap::Args)]
+    /// struct Args {
+    ///     /// Where the licenses are
+    ///     #[arg(long, env = "LICENSE_SERVER")]
+    ///     license_server: String,
+    /// }
+    ///
+    /// fn main() -> ExitCode {
+    ///     Operator::main_with(|args: Args| {
+    ///         Operator::new("my-operator").check("licenses", move || match args.license_server.is_empty() {
+    ///             true => Err("--license-server is empty"),
+    ///             false => Ok(()),
+    ///         })
+    ///     })
+    /// }
+    /// ```
+    pub fn main_with<A: clap::Args>(build: impl FnOnce(A) -> Self) -> ExitCode {
+        cli::main_with(std::env::args_os(), build)
     }
 
     /// The same with a command line of your own, of which the first word is the program's name.

@@ -4,7 +4,7 @@ use std::{
     future::Future,
     panic::AssertUnwindSafe,
     pin::Pin,
-    sync::{Arc, OnceLock},
+    sync::{Arc, Mutex, OnceLock},
     time::Duration,
 };
 
@@ -18,7 +18,7 @@ use tracing::Instrument;
 use super::{Controller, Load, Owned, Setup, Watches, setup::Wiring};
 use crate::{
     apply::{FieldManager, Recall},
-    cache::{Caches, Reader, Store},
+    cache::{Caches, Reader, Seen, Store},
     clock::Clock,
     context::{Context, Shared},
     error::{AsError, Error, ReconcileError, Result, chain},
@@ -58,8 +58,20 @@ pub(crate) struct Prepared {
     /// Tasks beside the workers, such as external streams.
     pub(crate) tasks: Vec<Task>,
     pub(crate) load: Arc<dyn Load>,
-    /// Runs the workers until the token is cancelled and the last run has ended.
-    pub(crate) work: Box<dyn FnOnce(CancellationToken) -> Task + Send>,
+    /// The watches without which it does not begin.
+    pub(crate) needs: Vec<Seen>,
+    /// Runs the workers until they are told to end. Once they were fenced this may be called again.
+    pub(crate) work: Box<dyn Fn(Stop) -> Task + Send + Sync>,
+}
+
+/// The two ways in which workers are told to end.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Stop {
+    /// What runs may finish.
+    pub(crate) drain: CancellationToken,
+    /// Nothing may finish what it began: another replica may work soon. What was cut off is run again, should this
+    /// replica work again.
+    pub(crate) fence: CancellationToken,
 }
 
 /// A controller of any kind, as the operator sees it.
@@ -102,6 +114,7 @@ impl<C: Reconciler> Runnable for Controller<C> {
             reader: Reader::new(name.clone()),
             owned: Owned::default(),
             reconciled: OnceLock::new(),
+            needs: Mutex::new(Some(Vec::new())),
         });
         let store = wiring.store(&self.primary);
         let _ = wiring.reconciled.set(store.clone());
@@ -126,7 +139,7 @@ impl<C: Reconciler> Runnable for Controller<C> {
             owned: wiring.owned.clone(),
             dry_run: start.dry_run,
         });
-        let worker = Worker {
+        let worker = Arc::new(Worker {
             reconciler: self.reconciler,
             shared,
             watches: Watches::new(wiring.clone()),
@@ -135,34 +148,59 @@ impl<C: Reconciler> Runnable for Controller<C> {
             metrics,
             timeout: self.timeout,
             resync: self.resync,
-        };
+        });
         let concurrency = self.concurrency;
         Ok(Prepared {
             name,
             tasks,
+            needs: wiring.take_needs(),
             load: wiring,
-            work: Box::new(move |stop| Box::pin(work(worker, concurrency, stop))),
+            work: Box::new(move |stop| Box::pin(work(worker.clone(), concurrency, stop))),
         })
     }
 }
 
-/// Runs the workers until the token is cancelled and what is running has ended.
-async fn work<C: Reconciler>(worker: Worker<C>, concurrency: usize, stop: CancellationToken) {
-    let worker = Arc::new(worker);
+/// Runs the workers until they are told to end, and returns when the last of them has.
+async fn work<C: Reconciler>(worker: Arc<Worker<C>>, concurrency: usize, stop: Stop) {
     let mut workers = JoinSet::new();
     for _ in 0..concurrency {
         let worker = worker.clone();
         workers.spawn(async move { worker.run().await });
     }
     tokio::select! {
-        () = stop.cancelled() => {}
+        () = stop.drain.cancelled() => {}
+        () = stop.fence.cancelled() => return workers.shutdown().await,
         // Workers do not end by themselves: the controller ends, and the operator reports it.
         _ = workers.join_next() => tracing::error!(controller = %worker.shared.controller, "a worker ended"),
     }
     worker.queue.close();
-    while let Some(joined) = workers.join_next().await {
-        if let Err(error) = joined {
-            tracing::error!(controller = %worker.shared.controller, %error, "a worker died");
+    loop {
+        let joined = tokio::select! {
+            joined = workers.join_next() => joined,
+            () = stop.fence.cancelled() => return workers.shutdown().await,
+        };
+        match joined {
+            None => return,
+            Some(Ok(())) => {}
+            Some(Err(error)) => {
+                tracing::error!(controller = %worker.shared.controller, %error, "a worker died");
+            }
+        }
+    }
+}
+
+/// A run that may be cut off: then its key goes back into the queue.
+struct Run<'a, C: Reconciler> {
+    worker: &'a Worker<C>,
+    key: &'a ObjectKey,
+    ended: bool,
+}
+
+impl<C: Reconciler> Drop for Run<'_, C> {
+    fn drop(&mut self) {
+        if !self.ended {
+            self.worker.queue.finish(self.key, Outcome::Failed);
+            self.worker.metrics.abandoned();
         }
     }
 }
@@ -198,6 +236,7 @@ impl<C: Reconciler> Worker<C> {
                 reconcile_id = id,
             );
             let started = Instant::now();
+            let mut run = Run { worker: self, key: &job.key, ended: false };
             let object = self.store.get(&job.key);
             let (outcome, verdict) = async {
                 let ended = self.attempt(&job.key, object.clone()).await;
@@ -209,6 +248,7 @@ impl<C: Reconciler> Worker<C> {
             }
             .instrument(span)
             .await;
+            run.ended = true;
             let retry = self.queue.finish(&job.key, outcome);
             self.metrics.finished(verdict, started.elapsed(), retry.is_some());
         }
@@ -258,13 +298,7 @@ impl<C: Reconciler> Worker<C> {
         match ended {
             Ended::Finished(Ok(action)) => match action.requeue_after() {
                 Some(delay) => (Outcome::RequeueAfter(delay), Verdict::RequeueAfter),
-                None => match self.resync.filter(|_| object.is_some()) {
-                    Some(period) => {
-                        let delay = spread(period, &self.shared.controller, key);
-                        (Outcome::RequeueAfter(delay), Verdict::Success)
-                    }
-                    None => (Outcome::Done, Verdict::Success),
-                },
+                None => (self.rest(key, object), Verdict::Success),
             },
             Ended::Finished(Err(error)) => {
                 let text = chain(error.as_error());
@@ -275,7 +309,7 @@ impl<C: Reconciler> Worker<C> {
                     (Outcome::Failed, Verdict::Error)
                 } else {
                     tracing::error!(category = error.category(), error = %text, "reconcile failed, waiting for a change");
-                    (Outcome::Done, Verdict::Terminal)
+                    (self.rest(key, object), Verdict::Terminal)
                 }
             }
             Ended::NotReleased(error) => {
@@ -294,6 +328,14 @@ impl<C: Reconciler> Worker<C> {
                 self.warn(object, "ReconcileTimedOut", &format!("not finished after {limit:?}"));
                 (Outcome::Failed, Verdict::Timeout)
             }
+        }
+    }
+
+    /// Until the next change, or the next resync.
+    fn rest(&self, key: &ObjectKey, object: Option<&C::Resource>) -> Outcome {
+        match self.resync.filter(|_| object.is_some()) {
+            Some(period) => Outcome::RequeueAfter(spread(period, &self.shared.controller, key)),
+            None => Outcome::Done,
         }
     }
 

@@ -3,12 +3,12 @@
 use std::{
     future::Future,
     pin::Pin,
-    sync::{Arc, OnceLock, PoisonError, RwLock},
+    sync::{Arc, Mutex, OnceLock, PoisonError, RwLock},
 };
 
 use crate::{
     apply::{OwnedKind, OwnedStore},
-    cache::{Caches, Change, Origin, Reader, Scope, Store},
+    cache::{Caches, Change, Origin, Reader, Scope, Seen, Store},
     controller::Watch,
     error::Result,
     isolation::isolated,
@@ -87,6 +87,8 @@ pub(crate) struct Wiring<R> {
     pub(super) owned: Owned,
     /// The store of the reconciled kind, once it is there.
     pub(super) reconciled: OnceLock<Arc<Store<R>>>,
+    /// The watches that were declared, until they are taken. Those that are added later hold nothing up.
+    pub(super) needs: Mutex<Option<Vec<Seen>>>,
 }
 
 impl<R: AnyObject> Wiring<R> {
@@ -107,7 +109,15 @@ impl<R: AnyObject> Wiring<R> {
     pub(super) fn store_for<K: AnyObject>(&self, watch: &Watch<K>, children: bool) -> Arc<Store<K>> {
         let store = self.caches.store::<K>(&watch.kind, &self.scope(watch), watch.optional, children);
         self.reader.add(store.clone());
+        if let Some(needs) = self.needs.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
+            needs.push(Seen { watch: Arc::new(store.clone()), optional: watch.optional });
+        }
         store
+    }
+
+    /// The watches that were declared.
+    pub(super) fn take_needs(&self) -> Vec<Seen> {
+        self.needs.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or_default()
     }
 
     /// Lets `apply` write and prune objects of this kind.

@@ -3,29 +3,32 @@
 //! Enters: arguments and the environment. Leaves: an exit code, YAML on stdout, one clear line on stderr when
 //! something is wrong. Flags have controller-runtime's names where it has them.
 
-use std::{ffi::OsString, io::Write, net::SocketAddr, path::PathBuf, process::ExitCode};
+use std::{ffi::OsString, io::Write, path::PathBuf, process::ExitCode};
 
-use axum::middleware::from_fn_with_state;
-use clap::{Args, Parser, Subcommand};
-use kube::{Client, Config};
-use tokio::task::JoinSet;
-use tokio_util::sync::CancellationToken;
+use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use kube::{
+    Client, Config,
+    config::{KubeConfigOptions, Kubeconfig},
+};
 
 use super::{
-    CertificateSource, Operator, Placement, RunError,
-    guard::{self, Guard},
-    logging, manifests, run, server,
-    settings::{self, Given, Namespaces, Settings},
+    CertificateSource, Operator, Placement, manifests,
+    settings::{Given, Namespaces},
 };
-use crate::{
-    error::chain,
-    leader::LeaderError,
-    tls::{Certificate, TlsListener},
-    webhook::{ServeError, certificates::self_signed},
-};
+use crate::error::chain;
+
+mod error;
+mod start;
+
+use error::CliError;
 
 #[derive(Debug, Parser)]
-#[command(version, about = "A Kubernetes operator", args_conflicts_with_subcommands = true)]
+#[command(
+    version,
+    about = "A Kubernetes operator",
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true
+)]
 struct Cli {
     #[command(subcommand)]
     command: Option<Command>,
@@ -44,8 +47,8 @@ enum Command {
     /// Print the service account, roles and bindings, as YAML
     Rbac(PlacementArgs),
     /// Apply the CRDs; with --image, everything that `manifests` prints
-    Install(PlacementArgs),
-    /// Delete what `install` applies
+    Install(InstallArgs),
+    /// Delete what `install` applies; the CRDs, and with them every object of their kinds, only with --crds
     Uninstall(UninstallArgs),
 }
 
@@ -55,130 +58,118 @@ struct RunArgs {
     #[arg(long, env = "CONFIG_FILE")]
     config: Option<PathBuf>,
     #[command(flatten)]
+    connection: Connection,
+    #[command(flatten)]
     given: Given,
+}
+
+/// Which cluster.
+#[derive(Clone, Debug, Args)]
+struct Connection {
+    /// The kubeconfig; what KUBECONFIG names, ~/.kube/config or the cluster around the process unless given
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+    /// The context of the kubeconfig; the current one unless given
+    #[arg(long)]
+    context: Option<String>,
 }
 
 #[derive(Clone, Debug, Args)]
 struct PlacementArgs {
-    /// The namespace of the operator; its name with "-system" unless given
-    #[arg(long, short)]
-    namespace: Option<String>,
+    #[command(flatten)]
+    place: Place,
     /// The image of the operator; its name with ":latest" unless given
     #[arg(long)]
     image: Option<String>,
     /// How many replicas
     #[arg(long, default_value_t = 1)]
     replicas: u32,
+}
+
+#[derive(Clone, Debug, Args)]
+struct InstallArgs {
+    #[command(flatten)]
+    connection: Connection,
+    #[command(flatten)]
+    place: Place,
+    /// The image of the operator, which is then installed with all that it needs; without it only the CRDs are
+    #[arg(long)]
+    image: Option<String>,
+    /// How many replicas
+    #[arg(long, default_value_t = 1)]
+    replicas: u32,
+}
+
+#[derive(Clone, Debug, Args)]
+struct UninstallArgs {
+    #[command(flatten)]
+    connection: Connection,
+    #[command(flatten)]
+    place: Place,
+    /// Delete the CRDs too, and with them every object of their kinds, before the operator that cleans up after them
+    #[arg(long)]
+    crds: bool,
+}
+
+/// Where the operator is, or is to be.
+#[derive(Clone, Debug, Args)]
+struct Place {
+    /// The namespace of the operator itself; its name with "-system" unless given
+    #[arg(long, short)]
+    namespace: Option<String>,
     /// The namespaces that the operator works in, separated by commas; roles are then made for these alone
-    #[arg(long, env = "WATCH_NAMESPACE", value_name = "NAMESPACES")]
+    #[arg(long, env = "WATCH_NAMESPACE", value_name = "NAMESPACES", visible_alias = "watch-namespace")]
     watch_namespaces: Option<Namespaces>,
     /// Let cert-manager issue the certificate of the webhooks instead of the operator
     #[arg(long)]
     cert_manager: bool,
 }
 
-#[derive(Clone, Debug, Args)]
-struct UninstallArgs {
-    /// The namespace of the operator; its name with "-system" unless given
-    #[arg(long, short)]
-    namespace: Option<String>,
-    /// Keep the CRDs, and with them every object of their kinds
-    #[arg(long)]
-    keep_crds: bool,
-    /// Delete what was installed with --cert-manager
-    #[arg(long)]
-    cert_manager: bool,
-    /// The namespaces that it was installed for, separated by commas
-    #[arg(long, env = "WATCH_NAMESPACE", value_name = "NAMESPACES")]
-    watch_namespaces: Option<Namespaces>,
-}
-
-/// An error with advice.
-#[derive(Debug, thiserror::Error)]
-enum CliError {
-    #[error("failed to start the runtime")]
-    Runtime(#[source] std::io::Error),
-    #[error(transparent)]
-    Logging(#[from] logging::Error),
-    #[error("failed to find a cluster")]
-    Config(#[source] Box<kube::config::InferConfigError>),
-    #[error("failed to make a client")]
-    Client(#[source] Box<kube::Error>),
-    #[error("failed to reach the API server at {0}")]
-    Unreachable(String, #[source] Box<kube::Error>),
-    #[error(transparent)]
-    Settings(#[from] settings::Error),
-    #[error("failed to load the certificate of the metrics: {0}")]
-    MetricsCertificate(String),
-    #[error("failed to listen on {0}")]
-    Bind(SocketAddr, #[source] std::io::Error),
-    #[error("failed to write YAML")]
-    Yaml(#[source] serde_saphyr::ser_error::Error),
-    #[error("failed to write to stdout")]
-    Stdout(#[source] std::io::Error),
-    #[error(transparent)]
-    Install(#[from] manifests::InstallError),
-    #[error(transparent)]
-    Run(#[from] RunError),
-}
-
-impl CliError {
-    fn hint(&self) -> Option<String> {
-        if let Self::Settings(error) = self {
-            return error.hint();
-        }
-        self.advice().map(ToOwned::to_owned)
-    }
-
-    fn advice(&self) -> Option<&'static str> {
-        match self {
-            Self::Config(_) => Some("set KUBECONFIG, or run inside a cluster"),
-            Self::Unreachable(..) => Some("is the cluster up, and does the kubeconfig name it?"),
-            Self::Bind(..) => Some("choose another address, or 0 to turn the endpoint off"),
-            Self::Run(RunError::Webhooks(ServeError::Bind { .. })) => {
-                Some("choose another --webhook-port, or --enable-webhooks=false")
-            }
-            Self::MetricsCertificate(_) | Self::Run(RunError::Webhooks(ServeError::Files(_))) => {
-                Some("the directory must hold a certificate and its key, as PEM")
-            }
-            Self::Logging(error) => Some(error.advice()),
-            Self::Run(
-                RunError::NotSynced { reason, .. } | RunError::Leader(LeaderError::Refused { reason, .. }),
-            ) if reason.contains("HTTP 403") => Some("grant what the `rbac` command prints"),
-            Self::Run(RunError::Leader(LeaderError::Refused { .. })) => {
-                Some("does the namespace exist? --leader-election-namespace names another")
-            }
-            Self::Run(RunError::Leader(LeaderError::Times { .. })) => Some(
-                "see --leader-elect-lease-duration, --leader-elect-renew-deadline and --leader-elect-retry-period",
-            ),
-            Self::Run(RunError::NotSynced { reason, .. }) if reason.contains("HTTP 404") => {
-                Some("are its CRDs installed? The `install` command applies them")
-            }
-            _ => None,
-        }
-    }
-}
-
 /// Parses a command line and carries it out.
 pub(super) fn main(operator: Operator, args: impl IntoIterator<Item = OsString>) -> ExitCode {
-    let cli = match Cli::try_parse_from(args) {
-        Ok(cli) => cli,
+    main_with::<NoArgs>(args, |_| operator)
+}
+
+#[derive(Debug, Args)]
+struct NoArgs {}
+
+/// The same for an operator that depends on arguments of its author's. They go with every subcommand, since what is
+/// printed and installed may depend on them as well.
+pub(super) fn main_with<A: Args>(
+    args: impl IntoIterator<Item = OsString>,
+    build: impl FnOnce(A) -> Operator,
+) -> ExitCode {
+    let parsed = command::<A>().try_get_matches_from(args).and_then(|matches| {
+        Ok((Cli::from_arg_matches(&matches)?, A::from_arg_matches(innermost(&matches))?))
+    });
+    let (cli, own) = match parsed {
+        Ok(parsed) => parsed,
         Err(error) => {
             // Help and the version come this way too; nothing is left to tell when the stream is closed.
             let _ = error.print();
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
         }
     };
-    let runtime = runtime().enable_all().build();
-    let result =
-        runtime.map_err(CliError::Runtime).and_then(|runtime| runtime.block_on(execute(operator, cli)));
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            report(&error);
-            ExitCode::FAILURE
-        }
-    }
+    let operator = build(own);
+    let runtime = match runtime().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return report(&CliError::Runtime(error)),
+    };
+    let result = runtime.block_on(execute(operator, cli));
+    // A reconcile that blocks its thread must not hold up the end of the process.
+    runtime.shutdown_background();
+    result.map_or_else(|error| report(&error), |()| ExitCode::SUCCESS)
+}
+
+fn command<A: Args>() -> clap::Command {
+    const ALL: [&str; 6] = ["run", "manifests", "crds", "rbac", "install", "uninstall"];
+    let command = A::augment_args(Cli::command());
+    ALL.into_iter().fold(command, |command, name| command.mut_subcommand(name, A::augment_args))
+}
+
+/// The arguments of the subcommand, or those without one.
+fn innermost(matches: &ArgMatches) -> &ArgMatches {
+    matches.subcommand().map_or(matches, |(_, inner)| inner)
 }
 
 /// A runtime of at most four threads: an operator waits for answers most of the time, and every thread of a large
@@ -193,53 +184,43 @@ fn runtime() -> tokio::runtime::Builder {
 }
 
 /// One line for what went wrong, one for what to do about it.
-fn report(error: &CliError) {
+fn report(error: &CliError) -> ExitCode {
     let mut stderr = std::io::stderr().lock();
     // Nothing is left to tell when stderr is closed.
     let _ = writeln!(stderr, "error: {}", chain(error));
     if let Some(hint) = error.hint() {
         let _ = writeln!(stderr, "hint: {hint}");
     }
+    ExitCode::FAILURE
 }
 
 async fn execute(mut operator: Operator, cli: Cli) -> Result<(), CliError> {
     match cli.command.unwrap_or(Command::Run(Box::new(cli.run))) {
-        Command::Run(args) => Box::pin(start(operator, *args)).await,
+        Command::Run(args) => Box::pin(start::start(operator, *args)).await,
         Command::Manifests(args) => {
-            restrict(&mut operator, args.watch_namespaces.as_ref());
-            let placement = args.placement(&operator);
+            let placement = args.place.placement(&mut operator, args.image, args.replicas);
             print(&operator.manifests(&placement))
         }
         Command::Crds => print(&operator.crd_manifests()),
         Command::Rbac(args) => {
-            restrict(&mut operator, args.watch_namespaces.as_ref());
-            let placement = args.placement(&operator);
+            let placement = args.place.placement(&mut operator, args.image, args.replicas);
             print(&operator.rbac_manifests(&placement.namespace))
         }
-        Command::Install(args) => {
-            restrict(&mut operator, args.watch_namespaces.as_ref());
-            install(&operator, &args).await
-        }
-        Command::Uninstall(args) => {
-            restrict(&mut operator, args.watch_namespaces.as_ref());
-            uninstall(&operator, args).await
-        }
+        Command::Install(args) => Box::pin(install(operator, args)).await,
+        Command::Uninstall(args) => Box::pin(uninstall(operator, args)).await,
     }
 }
 
-/// Puts the namespaces that were asked for in place of those that the program says.
-fn restrict(operator: &mut Operator, namespaces: Option<&Namespaces>) {
-    if let Some(namespaces) = namespaces {
-        operator.namespaces.clone_from(&namespaces.0);
-    }
-}
-
-impl PlacementArgs {
-    fn placement(&self, operator: &Operator) -> Placement {
+impl Place {
+    /// Puts the namespaces that were asked for in place of those that the program says.
+    fn placement(self, operator: &mut Operator, image: Option<String>, replicas: u32) -> Placement {
+        if let Some(namespaces) = self.watch_namespaces {
+            operator.namespaces = namespaces.0;
+        }
         Placement {
-            namespace: self.namespace.clone().unwrap_or_else(|| format!("{}-system", operator.name())),
-            image: self.image.clone().unwrap_or_else(|| format!("{}:latest", operator.name())),
-            replicas: self.replicas,
+            namespace: self.namespace.unwrap_or_else(|| format!("{}-system", operator.name())),
+            image: image.unwrap_or_else(|| format!("{}:latest", operator.name())),
+            replicas,
             certificates: if self.cert_manager {
                 CertificateSource::CertManager
             } else {
@@ -262,178 +243,134 @@ fn say(verb: &str, done: &[String]) -> Result<(), CliError> {
     Ok(())
 }
 
-async fn connect(operator: &Operator) -> Result<Client, CliError> {
-    let config = Config::infer().await.map_err(|e| CliError::Config(Box::new(e)))?;
-    let url = config.cluster_url.to_string();
-    let client = operator.connect(config).map_err(|e| CliError::Client(Box::new(e)))?;
-    let client = operator.patient(client);
-    match client.apiserver_version().await {
-        // Who may not read the version may still be allowed everything else.
-        Ok(_) | Err(kube::Error::Api(_)) => Ok(client),
-        Err(error) => Err(CliError::Unreachable(url, Box::new(error))),
+impl Connection {
+    async fn config(&self) -> Result<Config, CliError> {
+        if self.kubeconfig.is_none() && self.context.is_none() {
+            return Config::infer().await.map_err(|e| CliError::Config(Box::new(e)));
+        }
+        let options = KubeConfigOptions { context: self.context.clone(), ..KubeConfigOptions::default() };
+        let config = match &self.kubeconfig {
+            Some(path) => match Kubeconfig::read_from(path) {
+                Ok(kubeconfig) => Config::from_custom_kubeconfig(kubeconfig, &options).await,
+                Err(error) => Err(error),
+            },
+            None => Config::from_kubeconfig(&options).await,
+        };
+        config.map_err(|error| CliError::Kubeconfig(Box::new(error)))
+    }
+
+    /// A client that has made no request yet, and the address that it will make them to.
+    async fn client(&self, operator: &Operator) -> Result<(Client, String), CliError> {
+        let config = self.config().await?;
+        let url = config.cluster_url.to_string();
+        let client = operator.connect(config).map_err(|e| CliError::Client(Box::new(e)))?;
+        Ok((operator.patient(client), url))
+    }
+
+    /// A client whose API server answers.
+    async fn connected(&self, operator: &Operator) -> Result<Client, CliError> {
+        let (client, url) = self.client(operator).await?;
+        match client.apiserver_version().await {
+            // Who may not read the version may still be allowed everything else.
+            Ok(_) | Err(kube::Error::Api(_)) => Ok(client),
+            Err(error) => Err(CliError::Unreachable(url, Box::new(error))),
+        }
     }
 }
 
-async fn install(operator: &Operator, args: &PlacementArgs) -> Result<(), CliError> {
-    let client = connect(operator).await?;
-    let objects = match args.image {
-        Some(_) => operator.manifests(&args.placement(operator)),
-        None => operator.crd_manifests(),
-    };
+async fn install(mut operator: Operator, args: InstallArgs) -> Result<(), CliError> {
+    let client = args.connection.connected(&operator).await?;
+    let whole = args.image.is_some();
+    let placement = args.place.placement(&mut operator, args.image, args.replicas);
+    let objects = if whole { operator.manifests(&placement) } else { operator.crd_manifests() };
     say("applied", &manifests::apply(&client, operator.name(), &objects).await?)
 }
 
-async fn uninstall(operator: &Operator, args: UninstallArgs) -> Result<(), CliError> {
-    let client = connect(operator).await?;
-    let placement = PlacementArgs {
-        namespace: args.namespace,
-        image: None,
-        replicas: 1,
-        cert_manager: args.cert_manager,
-        watch_namespaces: None,
+async fn uninstall(mut operator: Operator, args: UninstallArgs) -> Result<(), CliError> {
+    let client = args.connection.connected(&operator).await?;
+    let placement = args.place.placement(&mut operator, None, 1);
+    let is_crd = |object: &serde_json::Value| object["kind"] == "CustomResourceDefinition";
+    let (crds, others): (Vec<_>, Vec<_>) = operator.manifests(&placement).into_iter().partition(is_crd);
+    if args.crds {
+        // The operator is still there to finalize their objects.
+        say("deleted", &manifests::delete(&client, &crds).await?)?;
+        manifests::await_gone(&client, &crds).await?;
     }
-    .placement(operator);
-    let mut objects = operator.manifests(&placement);
-    if args.keep_crds {
-        objects.retain(|object| object["kind"] != "CustomResourceDefinition");
+    say("deleted", &manifests::delete(&client, &others).await?)?;
+    if !args.crds {
+        let kept: Vec<String> = operator.crds().iter().filter_map(|crd| crd.metadata.name.clone()).collect();
+        let kept: Vec<String> = kept.iter().map(|name| format!("CustomResourceDefinition {name}")).collect();
+        say("kept (delete it with its objects by --crds)", &kept)?;
     }
-    say("deleted", &manifests::delete(&client, &objects).await?)
-}
-
-async fn start(mut operator: Operator, args: RunArgs) -> Result<(), CliError> {
-    let settings = Settings::read(args.given, args.config.as_deref())?;
-    let names: Vec<&str> = operator.controllers.iter().map(|controller| controller.name()).collect();
-    for (name, workers) in settings.concurrency(&names).map(owned)? {
-        let named = operator.controllers.iter_mut().filter(|controller| controller.name() == name);
-        named.for_each(|controller| controller.set_concurrency(workers));
-    }
-    let logging = logging::start(&settings, operator.name())?;
-    let result = Box::pin(work(operator, &settings)).await;
-    logging.finish().await;
-    result
-}
-
-async fn work(mut operator: Operator, settings: &Settings) -> Result<(), CliError> {
-    let client = connect(&operator).await?;
-    operator.impatient = true;
-    operator.drain = settings.drain().unwrap_or(operator.drain);
-    operator.namespaces = settings.namespaces().unwrap_or(operator.namespaces);
-    operator.dry_run |= settings.dry_run();
-    let namespace = client.default_namespace().to_owned();
-    if let Some(election) = settings.election(operator.name(), &namespace, identity()) {
-        operator.leader = Some(election);
-    }
-    operator.webhook_server = settings.webhooks(operator.name(), &namespace);
-    if operator.dry_run {
-        tracing::info!("dry run: nothing is written; no lease is held and no webhook served");
-    }
-    let stop = CancellationToken::new();
-    let mut servers = JoinSet::new();
-    if let Some(address) = settings.probes() {
-        let socket = server::bind(address).await.map_err(|error| CliError::Bind(address, error))?;
-        let router = server::probes(operator.probes());
-        servers.spawn(server::serve(socket, router, stop.clone().cancelled_owned()));
-    }
-    serve_metrics(settings, &operator, &client, &stop, &mut servers).await?;
-    let result = run::run(operator, client, Box::pin(signalled())).await;
-    stop.cancel();
-    while servers.join_next().await.is_some() {}
-    Ok(result?)
-}
-
-fn owned(chosen: Vec<(&str, usize)>) -> Vec<(String, usize)> {
-    chosen.into_iter().map(|(name, workers)| (name.to_owned(), workers)).collect()
-}
-
-/// Serves the metrics, plainly or with TLS and only to whom may read them.
-async fn serve_metrics(
-    settings: &Settings,
-    operator: &Operator,
-    client: &Client,
-    stop: &CancellationToken,
-    servers: &mut JoinSet<std::io::Result<()>>,
-) -> Result<(), CliError> {
-    let Some(address) = settings.metrics() else { return Ok(()) };
-    let bound = |error| CliError::Bind(address, error);
-    let socket = server::bind(address).await.map_err(bound)?;
-    let (router, until) = (server::metrics(operator.metrics.clone()), stop.clone().cancelled_owned());
-    if !settings.metrics_secure() {
-        servers.spawn(server::serve(socket, router, until));
-        return Ok(());
-    }
-    let certificate = Certificate::default();
-    match settings.metrics_files() {
-        Some(files) => {
-            let loaded = files.load(&certificate, &operator.metrics);
-            loaded.map_err(|error| CliError::MetricsCertificate(chain(&error)))?;
-            let following = files.follow(certificate.clone(), operator.metrics.clone());
-            let until = stop.clone().cancelled_owned();
-            servers.spawn(async move {
-                tokio::select! { () = following => {}, () = until => {} }
-                Ok(())
-            });
-        }
-        None => self_sign(&certificate, operator)?,
-    }
-    let listener = TlsListener::new(socket, certificate, settings.http2()).map_err(bound)?;
-    let guarded = router.layer(from_fn_with_state(Guard::new(client.clone()), guard::check));
-    servers.spawn(server::serve(listener, guarded, until));
     Ok(())
-}
-
-fn self_sign(certificate: &Certificate, operator: &Operator) -> Result<(), CliError> {
-    let failed = |error: &(dyn std::error::Error + 'static)| CliError::MetricsCertificate(chain(error));
-    let name = format!("{}-metrics", operator.name());
-    let made = self_signed(&[name, "localhost".into()], operator.clock.now());
-    let (chain, key) = made.map_err(|error| failed(&error))?;
-    certificate.set(&chain, &key).map_err(|error| failed(&error))
-}
-
-/// Unique among replicas: the pod's or the machine's name, and the process.
-fn identity() -> String {
-    let host = ["POD_NAME", "HOSTNAME"].iter().find_map(|name| std::env::var(name).ok());
-    let host = host.or_else(|| std::fs::read_to_string("/etc/hostname").ok());
-    format!("{}_{}", host.as_deref().map_or("unknown", str::trim), std::process::id())
-}
-
-/// Resolves at the first SIGTERM or SIGINT. The second ends the process at once.
-async fn signalled() {
-    use tokio::signal::unix::{SignalKind, signal};
-    let (Ok(mut terminate), Ok(mut interrupt)) =
-        (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
-    else {
-        tracing::warn!("failed to listen for signals, run until killed");
-        return std::future::pending().await;
-    };
-    tokio::select! {
-        _ = terminate.recv() => {}
-        _ = interrupt.recv() => {}
-    }
-    tracing::info!("shutting down; a second signal ends the process at once");
-    tokio::spawn(async move {
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-        }
-        std::process::exit(1);
-    });
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn parse(args: &[&str]) -> Cli {
+        Cli::try_parse_from(args).unwrap()
+    }
+
     #[test]
     fn the_command_line_is_consistent() {
-        use clap::CommandFactory;
         Cli::command().debug_assert();
+        command::<Own>().debug_assert();
     }
 
     #[test]
     fn running_is_the_default() {
-        let cli = Cli::try_parse_from(["op", "--leader-elect", "--metrics-bind-address=:8080"]).unwrap();
+        let cli = parse(&["op", "--leader-elect", "--metrics-bind-address=:8080"]);
         assert!(cli.command.is_none() && cli.run.given.leader_elect == Some(true));
-        let cli = Cli::try_parse_from(["op", "run", "--leader-elect=false"]).unwrap();
+        let cli = parse(&["op", "run", "--leader-elect=false"]);
         assert!(matches!(cli.command, Some(Command::Run(args)) if args.given.leader_elect == Some(false)));
+    }
+
+    #[test]
+    fn the_namespace_is_the_operators_own_in_every_subcommand() {
+        let cli = parse(&["op", "run", "--namespace=home", "--watch-namespaces=a,b"]);
+        let Some(Command::Run(args)) = cli.command else { panic!("run") };
+        assert_eq!(args.given.namespace.as_deref(), Some("home"));
+        assert_eq!(args.given.watch_namespaces.unwrap().0, ["a", "b"]);
+        let cli = parse(&["op", "install", "-n", "home", "--watch-namespaces=a"]);
+        let Some(Command::Install(args)) = cli.command else { panic!("install") };
+        assert_eq!(args.place.namespace.as_deref(), Some("home"));
+        assert_eq!(args.place.watch_namespaces.unwrap().0, ["a"]);
+    }
+
+    #[derive(Debug, Args)]
+    struct Own {
+        /// How many
+        #[arg(long)]
+        limit: u32,
+    }
+
+    #[test]
+    fn arguments_of_the_author_go_with_every_subcommand() {
+        let lines: [&[&str]; 4] = [
+            &["op", "--limit=7", "--leader-elect"],
+            &["op", "run", "--limit=7"],
+            &["op", "manifests", "--limit", "7", "--image=x"],
+            &["op", "uninstall", "--limit=7"],
+        ];
+        for line in lines {
+            let matches = command::<Own>().try_get_matches_from(line).unwrap();
+            assert_eq!(Own::from_arg_matches(innermost(&matches)).unwrap().limit, 7, "{line:?}");
+            assert!(Cli::from_arg_matches(&matches).is_ok(), "{line:?}");
+        }
+        let missing = command::<Own>().try_get_matches_from(["op", "crds"]).unwrap_err();
+        assert!(missing.to_string().contains("--limit"), "{missing}");
+    }
+
+    #[test]
+    fn the_help_says_what_happens_without_an_image_and_with_the_crds() {
+        let help = |name: &str| {
+            let mut command = Cli::command();
+            command.find_subcommand_mut(name).unwrap().render_help().to_string()
+        };
+        let install = help("install");
+        assert!(install.contains("without it only the CRDs are") && !install.contains(":latest"), "{install}");
+        assert!(help("uninstall").contains("--crds"));
     }
 }

@@ -39,7 +39,8 @@ pub(super) struct Logging {
 #[cfg_attr(not(feature = "otlp"), expect(unused_variables, reason = "only traces have the operator's name"))]
 pub(super) fn start(settings: &Settings, operator: &str) -> Result<Logging, Error> {
     let level = settings.log_level();
-    let filter = EnvFilter::try_new(level).map_err(|error| Error::Level(level.to_owned(), error))?;
+    let filter =
+        EnvFilter::try_new(quietened(level)).map_err(|error| Error::Level(level.to_owned(), error))?;
     let lines = tracing_subscriber::fmt::layer()
         .with_ansi(std::io::stderr().is_terminal())
         .with_writer(std::io::stderr);
@@ -59,6 +60,15 @@ pub(super) fn start(settings: &Settings, operator: &str) -> Result<Logging, Erro
         let _ = registry.with(traces.as_ref().map(traces::Traces::layer)).with(filter).try_init();
         Ok(Logging { traces })
     }
+}
+
+/// Leaves out kube's own line about every failed request: whoever made the request tells of it. Who asks for kube's
+/// lines gets them.
+fn quietened(level: &str) -> String {
+    if level.contains("kube") || level.is_empty() {
+        return level.to_owned();
+    }
+    format!("{level},kube_client::client::builder=off")
 }
 
 impl Logging {

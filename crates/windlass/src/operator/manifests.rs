@@ -70,6 +70,9 @@ pub struct InstallError {
 /// How long a new kind may take to be served.
 const ESTABLISHED: Duration = Duration::from_secs(30);
 
+/// How long the objects of a kind may take to be finalized.
+const GONE: Duration = Duration::from_mins(2);
+
 impl Operator {
     /// Installs the custom kinds, and waits until they are served. Returns what was applied.
     ///
@@ -340,6 +343,29 @@ pub(super) async fn delete(client: &Client, manifests: &[Value]) -> Result<Vec<S
     }
     Ok(done)
 }
+
+/// Waits until CRDs that were deleted are gone, and with them their objects and what those left to clean up.
+pub(super) async fn await_gone(client: &Client, crds: &[Value]) -> Result<(), InstallError> {
+    let api = Api::<CustomResourceDefinition>::all(client.clone());
+    for crd in crds {
+        let target = Target::of(crd);
+        let gone = await_condition(api.clone(), &target.name, |crd: Option<&CustomResourceDefinition>| crd.is_none());
+        match tokio::time::timeout(GONE, gone).await {
+            Ok(Ok(_)) => {}
+            Ok(Err(error)) => return Err(target.failed("await the end of", error)),
+            Err(_) => return Err(target.failed("await the end of", Finalizing)),
+        }
+    }
+    Ok(())
+}
+
+/// Objects that are not let go.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "its objects still wait for their finalizers after {GONE:?}; is the operator running? \
+     nothing else was deleted, so that it can go on"
+)]
+struct Finalizing;
 
 struct Target {
     resource: ApiResource,

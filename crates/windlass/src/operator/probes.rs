@@ -1,24 +1,34 @@
 //! Liveness and readiness: what the probes answer, for the server in `main` and for whoever embeds an operator.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
-use tokio::sync::watch;
+use std::{
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
 use crate::cache::WeakCaches;
 
 /// The state of a running operator. Clones share it.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct Probes {
     state: Arc<Mutex<State>>,
 }
 
-#[derive(Debug, Default)]
+impl fmt::Debug for Probes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Probes")
+    }
+}
+
+/// Why something is not ready; `None` if it is.
+type Failing = Arc<dyn Fn() -> Option<String> + Send + Sync>;
+
+#[derive(Default)]
 struct State {
     /// Set once the watches are known; before that nothing is ready.
     caches: Option<WeakCaches>,
     stopping: bool,
     /// Named checks of other parts: why each fails.
-    others: Vec<(&'static str, watch::Receiver<Option<String>>)>,
+    others: Vec<(String, Failing)>,
 }
 
 /// The answer of one named check.
@@ -35,9 +45,13 @@ impl Probes {
         self.lock().caches = Some(caches);
     }
 
-    /// Adds a check that fails for as long as the receiver holds a reason.
-    pub(super) fn add(&self, name: &'static str, failure: watch::Receiver<Option<String>>) {
-        self.lock().others.push((name, failure));
+    /// Adds a check that fails for as long as there is a reason.
+    pub(super) fn add(
+        &self,
+        name: impl Into<String>,
+        failing: impl Fn() -> Option<String> + Send + Sync + 'static,
+    ) {
+        self.lock().others.push((name.into(), Arc::new(failing)));
     }
 
     pub(super) fn stopping(&self) {
@@ -49,7 +63,8 @@ impl Probes {
         self.checks().iter().all(|check| check.failure.is_none())
     }
 
-    /// The readiness checks: one for the operator, one for the webhooks if it has any, one per watch.
+    /// The readiness checks: one for the operator, one for the webhooks if it has any, those of
+    /// [`Operator::check`](crate::Operator::check), one per watch.
     pub fn checks(&self) -> Vec<Check> {
         let state = self.lock();
         let running = match (&state.caches, state.stopping) {
@@ -58,10 +73,13 @@ impl Probes {
             (Some(_), false) => None,
         };
         let mut checks = vec![Check { name: "operator".into(), failure: running }];
-        for (name, failure) in &state.others {
-            checks.push(Check { name: (*name).to_owned(), failure: failure.borrow().clone() });
+        let (others, caches) = (state.others.clone(), state.caches.clone());
+        // A check of the author's may itself look at the probes.
+        drop(state);
+        for (name, failing) in others {
+            checks.push(Check { name, failure: failing() });
         }
-        for seen in state.caches.iter().flat_map(WeakCaches::watches) {
+        for seen in caches.iter().flat_map(WeakCaches::watches) {
             let health = seen.watch.health();
             let health = health.borrow();
             let failure = match health.failure() {

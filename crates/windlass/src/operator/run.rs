@@ -1,31 +1,34 @@
 //! One run of an operator: start order, supervision, drain.
 //!
-//! Caches are filled first; then, if there is an election, this replica waits to lead; then the workers start.
-//! From then on the run ends when the shutdown is asked for, when the lease is lost, or when a task ends that
-//! should not. Every task is joined before the run returns.
+//! What the author wants to be set up is set up first, then the caches are filled; then, if there is an election,
+//! this replica waits to lead; then the workers start. From then on the run ends when the shutdown is asked for, or
+//! when a task ends that should not. Every task is joined before the run returns.
 
-use std::{collections::BTreeSet, future::Future, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use futures::future::BoxFuture;
 use kube::Client;
-use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use self::sync::Waiting;
 use super::{
-    Handle, Operator, Probes,
+    Handle, Operator, Probes, task,
     tasks::{Task, Tasks},
 };
 use crate::{
     apply::FieldManager,
-    cache::{Caches, Health, Seen},
+    cache::{Caches, Seen},
     clock::Clock,
-    controller::{Prepared, Start},
+    controller::{Prepared, Start, Stop},
+    error::chain,
     events::Recorder,
-    leader::{Elector, LeaderElection, LeaderError},
+    leader::{LeaderElection, LeaderError},
     metrics::Metrics,
-    queue::later::later,
     webhook::{self, ServeError, Serving, Surroundings},
 };
+
+mod lead;
+mod sync;
 
 /// How long the first lists may take.
 const SYNC: Duration = Duration::from_mins(2);
@@ -48,8 +51,11 @@ pub enum RunError {
         #[source]
         source: crate::Error,
     },
+    /// What [`Operator::setup`] was given failed.
+    #[error("failed to set up: {0}")]
+    SetupFailed(String),
     /// A kind could not be listed.
-    #[error("failed to list {kind}: {reason}{}", after(*waited))]
+    #[error("failed to fill the cache of {kind}: {reason}{}", after(*waited))]
     NotSynced {
         /// The kind.
         kind: String,
@@ -57,8 +63,10 @@ pub enum RunError {
         waited: Duration,
         /// What the API server last said.
         reason: String,
+        /// What kind of answer that was.
+        cause: NotSynced,
     },
-    /// The lease was lost: another replica may be leading.
+    /// The lease cannot be had.
     #[error(transparent)]
     Leader(#[from] LeaderError),
     /// The webhooks cannot be served.
@@ -72,12 +80,33 @@ pub enum RunError {
         /// How it ended.
         reason: String,
     },
+    /// The lease was lost, and what was running did not stop in time.
+    #[error(
+        "failed to stop working when the lease was lost: a reconcile or a task was still running after {limit:?}; \
+         does it block its thread?"
+    )]
+    NotFenced {
+        /// The limit.
+        limit: Duration,
+    },
     /// Running reconciles did not end in time.
     #[error("failed to shut down cleanly: reconciles were still running after {limit:?}")]
     NotDrained {
         /// The limit.
         limit: Duration,
     },
+}
+
+/// Why a kind could not be listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum NotSynced {
+    /// The operator may not list it.
+    Forbidden,
+    /// The API server does not serve it.
+    NotServed,
+    /// The API server could not be reached, or failed.
+    Unanswered,
 }
 
 /// How long something was tried, if that is worth telling.
@@ -107,8 +136,10 @@ async fn run_until(
     operator.leader.as_ref().map_or(Ok(()), LeaderElection::check)?;
     let settings = Settings {
         drain: operator.drain,
-        sync_timeout: operator.sync_timeout.unwrap_or(SYNC),
-        impatient: operator.impatient,
+        waiting: Waiting {
+            limit: operator.sync_timeout.or((!operator.alone).then_some(SYNC)),
+            alone: operator.alone,
+        },
         dry_run: operator.dry_run,
         // A lease is written.
         leader: operator.leader.clone().filter(|_| !operator.dry_run),
@@ -119,12 +150,14 @@ async fn run_until(
         client: client.clone(),
     };
     let name = operator.name.clone();
+    set_up(&mut operator, &client).await?;
     // Before the caches: the API server may need a conversion to answer their first list.
     let mut serving = serve(&mut operator, &client).await?;
     let mut background = Tasks::default();
     for (name, task) in serving.iter_mut().flat_map(|serving| std::mem::take(&mut serving.tasks)) {
         background.spawn(name, task);
     }
+    let (everywhere, leading) = std::mem::take(&mut operator.tasks).into_iter().partition(|task| task.everywhere);
     let manager = operator.field_manager.clone().unwrap_or_else(|| name.clone());
     let manager = Arc::new(FieldManager::new(manager, operator.former_field_managers.clone()));
     let caches = Caches::new(manager.clone(), operator.transforms.clone());
@@ -135,7 +168,7 @@ async fn run_until(
     settings.probes.started(caches.downgrade());
     settings.metrics.caches(caches.downgrade());
     // Whoever embeds an operator decides about its memory; a program of its own should know.
-    if settings.impatient {
+    if settings.waiting.alone {
         warn_of_wide_watches(&caches);
     }
 
@@ -146,12 +179,22 @@ async fn run_until(
         Box::pin(outbox.run(client, settings.clock.clone(), name))
     };
     let sending = tokio::spawn(sending);
-    let result = supervise(&settings, &caches, prepared, &mut background, shutdown).await;
+    let stop = Stop::default();
+    let everywhere: Vec<task::Task> = everywhere;
+    let mut lasting = Tasks::default();
+    for task in everywhere {
+        let name = format!("task {}", task.name);
+        lasting.spawn_fallible(name, task.run(settings.client.clone(), stop.clone()));
+    }
+    let crew = (prepared, leading);
+    let mut supervised = Supervised { background: &mut background, lasting: &mut lasting, stop: &stop };
+    let result = supervised.run(&settings, &caches, crew, shutdown).await;
     settings.probes.stopping();
     if let Some(serving) = serving {
         serving.finish().await;
     }
     background.stop().await;
+    lasting.stop().await;
     drop(caches);
     if tokio::time::timeout(LAST_EVENTS, sending).await.is_err() {
         tracing::warn!("some events were not sent in time");
@@ -178,20 +221,32 @@ async fn serve(operator: &mut Operator, client: &Client) -> Result<Option<Servin
     let server = operator.webhook_server.take();
     // Whoever embeds an operator without a server leaves the cluster alone; a program of its own clears up.
     let local = server.as_ref().is_some_and(|server| matches!(server.reach, webhook::Reach::Url(_)));
-    if operator.impatient && !local {
+    if operator.alone && !local {
         Serving::repair(&hooks, &surroundings, client.default_namespace()).await;
     }
     let Some(server) = server else { return Ok(None) };
     let serving = Serving::prepare(server, hooks, surroundings).await?;
-    operator.probes.add("webhook", serving.failure.clone());
+    let failure = serving.failure.clone();
+    operator.probes.add("webhook", move || failure.borrow().clone());
     Ok(Some(serving))
+}
+
+/// Calls what the author wants to be set up, in order.
+async fn set_up(operator: &mut Operator, client: &Client) -> Result<(), RunError> {
+    for setup in std::mem::take(&mut operator.setups) {
+        if operator.dry_run {
+            tracing::info!("dry run: would set up");
+            continue;
+        }
+        setup(client.clone()).await.map_err(|error| RunError::SetupFailed(chain(&*error)))?;
+    }
+    Ok(())
 }
 
 /// What a run needs to know once its controllers are prepared.
 struct Settings {
     drain: Duration,
-    sync_timeout: Duration,
-    impatient: bool,
+    waiting: Waiting,
     dry_run: bool,
     leader: Option<LeaderElection>,
     clock: Arc<dyn Clock>,
@@ -201,25 +256,42 @@ struct Settings {
     client: Client,
 }
 
-/// Leads until the shutdown, or until a background task ends; either way what runs may finish.
-async fn supervise(
-    settings: &Settings,
-    caches: &Caches,
-    prepared: Vec<Prepared>,
-    background: &mut Tasks,
-    shutdown: BoxFuture<'_, ()>,
-) -> Result<(), RunError> {
-    let stop = CancellationToken::new();
-    let mut leading = std::pin::pin!(lead(settings, caches, prepared, &stop));
-    let cause = tokio::select! {
-        () = shutdown => Ok(()),
-        error = background.ended() => Err(error),
-        result = &mut leading => return result,
-    };
-    settings.probes.stopping();
-    stop.cancel();
-    let ended = leading.await;
-    cause.and(ended)
+/// What runs beside the controllers, whoever leads.
+struct Supervised<'a> {
+    background: &'a mut Tasks,
+    /// Tasks of the author's.
+    lasting: &'a mut Tasks,
+    stop: &'a Stop,
+}
+
+impl Supervised<'_> {
+    /// Leads until the shutdown, or until a background task ends; either way what runs may finish.
+    async fn run(
+        &mut self,
+        settings: &Settings,
+        caches: &Caches,
+        (prepared, tasks): (Vec<Prepared>, Vec<task::Task>),
+        shutdown: BoxFuture<'_, ()>,
+    ) -> Result<(), RunError> {
+        let stop = CancellationToken::new();
+        let mut leading = std::pin::pin!(lead::lead(settings, caches, prepared, tasks, &stop));
+        let cause = tokio::select! {
+            () = shutdown => Ok(()),
+            error = self.background.ended() => Err(error),
+            error = self.lasting.ended() => Err(error),
+            result = &mut leading => return result,
+        };
+        settings.probes.stopping();
+        stop.cancel();
+        self.stop.drain.cancel();
+        let limit = settings.drain;
+        let drained = async {
+            let drained = tokio::time::timeout(limit, self.lasting.joined()).await;
+            drained.map_err(|_| RunError::NotDrained { limit })
+        };
+        let (ended, drained) = tokio::join!(leading, drained);
+        cause.and(ended).and(drained)
+    }
 }
 
 fn check_names(operator: &Operator) -> Result<(), RunError> {
@@ -261,104 +333,6 @@ fn prepare(
         prepared.push(ready);
     }
     Ok(prepared)
-}
-
-/// Fills the caches, waits to lead, works.
-async fn lead(
-    settings: &Settings,
-    caches: &Caches,
-    prepared: Vec<Prepared>,
-    stop: &CancellationToken,
-) -> Result<(), RunError> {
-    let watches = caches.watches();
-    tokio::select! {
-        () = stop.cancelled() => return Ok(()),
-        synced = synced(&watches, settings.sync_timeout, settings.impatient) => synced?,
-    }
-    settings.handle.synced();
-    let Some(config) = settings.leader.clone() else {
-        return work(prepared, settings.drain, stop, std::future::pending()).await;
-    };
-    let (client, clock) = (settings.client.clone(), settings.clock.clone());
-    let mut elector = Elector::new(config, client, clock, settings.metrics.clone());
-    tokio::select! {
-        () = stop.cancelled() => {
-            elector.release().await;
-            return Ok(());
-        }
-        acquired = elector.acquire(settings.impatient) => acquired?,
-    }
-    settings.metrics.leading(elector.lease(), true);
-    let result = work(prepared, settings.drain, stop, elector.keep()).await;
-    settings.metrics.leading(elector.lease(), false);
-    if !matches!(result, Err(RunError::Leader(_))) {
-        elector.release().await;
-    }
-    result
-}
-
-/// Runs the controllers until the shutdown or the loss of the lease.
-async fn work(
-    prepared: Vec<Prepared>,
-    drain: Duration,
-    shutdown: &CancellationToken,
-    lost: impl Future<Output = LeaderError> + Send,
-) -> Result<(), RunError> {
-    let stop = CancellationToken::new();
-    let mut workers = Tasks::default();
-    for controller in prepared {
-        tracing::info!(controller = %controller.name, "starting");
-        for task in controller.tasks {
-            // A stream of outside events may end by itself; that ends nothing else.
-            let stop = stop.clone();
-            let task = async move {
-                tokio::join!(task, stop.cancelled());
-            };
-            workers.spawn(format!("stream of {}", controller.name), Box::pin(task));
-        }
-        workers.spawn(format!("controller {}", controller.name), (controller.work)(stop.clone()));
-    }
-    let mut lost = std::pin::pin!(lost);
-    let result = tokio::select! {
-        () = shutdown.cancelled() => Ok(()),
-        error = workers.ended() => Err(error),
-        error = &mut lost => {
-            // Another replica may work soon: nothing here may finish what it began.
-            workers.stop().await;
-            return Err(error.into());
-        }
-    };
-    stop.cancel();
-    // The lease is kept until the last run has ended.
-    let drained = tokio::select! {
-        () = workers.joined() => Ok(()),
-        () = tokio::time::sleep(drain) => Err(RunError::NotDrained { limit: drain }),
-        error = lost => Err(error.into()),
-    };
-    workers.stop().await;
-    result.and(drained)
-}
-
-/// Waits until every watch has received its first list, or can do without.
-async fn synced(watches: &[Seen], limit: Duration, impatient: bool) -> Result<(), RunError> {
-    let started = Instant::now();
-    for Seen { watch, optional } in watches {
-        let mut health = watch.health();
-        let synced = |health: &Health| health.is_synced() || (*optional && health.is_absent());
-        let settled = health.wait_for(|health| synced(health) || (impatient && health.is_refused()));
-        let settled = tokio::time::timeout_at(later(started, limit), settled).await;
-        let is_synced = matches!(&settled, Ok(Ok(health)) if synced(health));
-        drop(settled);
-        if !is_synced {
-            let reason = health.borrow().failure().map(|failure| failure.text.clone());
-            let reason = reason.unwrap_or_else(|| "the API server has not answered".into());
-            // The error says itself what failed.
-            let reason = reason.strip_prefix("failed to list: ").unwrap_or(&reason).to_owned();
-            let (kind, waited) = (watch.kind().to_string(), started.elapsed());
-            return Err(RunError::NotSynced { kind, waited, reason });
-        }
-    }
-    Ok(())
 }
 
 /// Kinds that are many and large in most clusters, and that an operator rarely needs all of.

@@ -93,7 +93,10 @@ given! {
         /// Work only while holding the lease, so that of several replicas one works
         #[arg(long, env = "LEADER_ELECT", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
         leader_elect: bool,
-        /// The namespace of the lease; that of the pod, or of the kubeconfig context, unless given
+        /// The name of the lease; that of the operator unless given
+        #[arg(long, env = "LEADER_ELECTION_ID")]
+        leader_election_id: String,
+        /// The namespace of the lease; that of the operator unless given
         #[arg(long, env = "LEADER_ELECTION_NAMESPACE")]
         leader_election_namespace: String,
         /// How long a lease lasts that is not renewed [default: 15s]
@@ -105,10 +108,17 @@ given! {
         /// How long to wait between tries to take or renew the lease [default: 2s]
         #[arg(long, env = "LEADER_ELECT_RETRY_PERIOD")]
         leader_elect_retry_period: Time,
+        /// The namespace of the operator itself, with its lease and its webhooks' Service and Secret; that of the pod,
+        /// or of the kubeconfig context, unless given
+        #[arg(long, short, env = "POD_NAMESPACE")]
+        namespace: String,
         /// Watch these namespaces only, separated by commas; none or an empty list for all
-        #[arg(long, env = "WATCH_NAMESPACE", visible_aliases = ["watch-namespace", "namespace"])]
-        #[serde(alias = "watch-namespace", alias = "namespace")]
+        #[arg(long, env = "WATCH_NAMESPACE", visible_alias = "watch-namespace")]
+        #[serde(alias = "watch-namespace")]
         watch_namespaces: Namespaces,
+        /// How long a request to the API server may take; lists two minutes, if that is longer [default: 30s]
+        #[arg(long, env = "REQUEST_TIMEOUT")]
+        request_timeout: Time,
         /// Log the differences that would be written, and write nothing
         #[arg(long, env = "DRY_RUN", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
         dry_run: bool,
@@ -249,16 +259,36 @@ impl Settings {
         self.given.log_level.as_deref().unwrap_or("info")
     }
 
-    /// The election, if there is to be one.
+    pub(super) fn request_timeout(&self) -> Option<Duration> {
+        self.given.request_timeout.map(|time| time.0)
+    }
+
+    /// The namespace that was given.
+    pub(super) fn namespace(&self) -> Option<&str> {
+        self.given.namespace.as_deref()
+    }
+
+    /// The election, if there is to be one: the program's, or one of its own, each with what was given instead.
     pub(super) fn election(
         &self,
-        operator: &str,
-        namespace: &str,
-        identity: String,
+        programmed: Option<LeaderElection>,
+        usual: impl FnOnce() -> LeaderElection,
     ) -> Option<LeaderElection> {
         let given = &self.given;
-        let namespace = given.leader_election_namespace.as_deref().unwrap_or(namespace);
-        let mut election = LeaderElection::new(operator, namespace, identity);
+        let mut election = match (given.leader_elect, programmed) {
+            (Some(false), _) | (None, None) => return None,
+            (_, Some(programmed)) => programmed,
+            (Some(true), None) => usual(),
+        };
+        let names = [
+            (&mut election.lease, &given.leader_election_id),
+            (&mut election.namespace, &given.leader_election_namespace),
+        ];
+        for (name, given) in names {
+            if let Some(given) = given {
+                name.clone_from(given);
+            }
+        }
         let times = [
             (&mut election.duration, given.leader_elect_lease_duration),
             (&mut election.renew_deadline, given.leader_elect_renew_deadline),
@@ -267,7 +297,7 @@ impl Settings {
         for (time, given) in times {
             *time = given.map_or(*time, |given| given.0);
         }
-        given.leader_elect.unwrap_or(false).then_some(election)
+        Some(election)
     }
 
     /// The webhook server, unless it is turned off.

@@ -11,12 +11,24 @@ pub(super) type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
 /// A set of tasks that are supervised together. Dropping it stops them.
 #[derive(Debug, Default)]
 pub(super) struct Tasks {
-    set: JoinSet<()>,
+    set: JoinSet<Result<(), String>>,
     names: BTreeMap<Id, String>,
 }
 
 impl Tasks {
     pub(super) fn spawn(&mut self, name: String, task: Task) {
+        self.spawn_fallible(name, async move {
+            task.await;
+            Ok(())
+        });
+    }
+
+    /// A task that says why it ended.
+    pub(super) fn spawn_fallible(
+        &mut self,
+        name: String,
+        task: impl Future<Output = Result<(), String>> + Send + 'static,
+    ) {
         let handle = self.set.spawn(task);
         self.names.insert(handle.id(), name);
     }
@@ -25,7 +37,8 @@ impl Tasks {
     pub(super) async fn ended(&mut self) -> RunError {
         let (id, reason) = match self.set.join_next_with_id().await {
             None => return std::future::pending().await,
-            Some(Ok((id, ()))) => (id, "it returned".to_owned()),
+            Some(Ok((id, Ok(())))) => (id, "it returned".to_owned()),
+            Some(Ok((id, Err(reason)))) => (id, reason),
             Some(Err(error)) => (error.id(), error.to_string()),
         };
         RunError::TaskEnded { task: self.names.remove(&id).unwrap_or_default(), reason }

@@ -40,7 +40,7 @@ pub struct Cluster {
     pub operator: Client,
     pub requests: Requests,
     pub namespace: String,
-    clock: TokioClock,
+    pub clock: TokioClock,
     real: bool,
 }
 

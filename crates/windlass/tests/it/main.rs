@@ -6,17 +6,20 @@
 #![expect(clippy::unwrap_used, unreachable_pub, reason = "all of this is test code")]
 
 mod appliers;
+mod beside;
 mod counting;
 mod dynamic;
 mod fixture;
 mod gadget;
 mod intents;
 mod keepers;
+mod outage;
 mod pool;
 mod scenarios;
 mod silence;
 mod sizes;
 mod stalls;
+mod terms;
 mod widget;
 
 /// Makes two tests of each scenario.

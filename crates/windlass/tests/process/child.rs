@@ -56,6 +56,11 @@ impl Operator {
         lines.join("\n")
     }
 
+    /// How many lines have this text.
+    pub fn count(&self, text: &str) -> usize {
+        self.lines.lock().unwrap().iter().filter(|(_, line)| line.contains(text)).count()
+    }
+
     /// When a line with this text was written, once it was.
     pub fn wrote(&self, text: &str, within: Duration) -> Instant {
         self.found(text, within).0

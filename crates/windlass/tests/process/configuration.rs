@@ -45,7 +45,7 @@ pub fn mistakes() {
     fails(&absent, &[], 1, &["failed to find a cluster", "hint: set KUBECONFIG"]);
     fails(
         &nowhere,
-        &[],
+        &["install"],
         1,
         &["failed to reach the API server at https://127.0.0.1:1", "hint: is the cluster up"],
     );
@@ -56,7 +56,7 @@ pub fn mistakes() {
         fails(&absent, &["--config", path], 1, expected);
     };
     with("leader-elekt: true\n", &["unknown key \"leader-elekt\"", "hint: did you mean \"leader-elect\"?"]);
-    with("namespace: [Upper]\n", &["the value of namespace does not fit", "is no namespace"]);
+    with("watch-namespaces: [Upper]\n", &["the value of watch-namespaces does not fit", "is no namespace"]);
     with("webhook-port: many\n", &["failed to read", "webhook-port"]);
     with(
         "controllers: {parsel: {concurrency: 2}}\n",
@@ -108,7 +108,7 @@ pub fn flags() {
             labels("attic").get_opt("one").await.unwrap().is_none(),
             "the other namespace is not watched"
         );
-        let operator = Operator::start(&kubeconfig, "two", &[&args[..], &["--namespace=attic"]].concat());
+        let operator = Operator::start(&kubeconfig, "two", &[&args[..], &["--watch-namespaces=attic"]].concat());
         setting::eventually("the flag wins over the file", || async {
             labels("attic").get_opt("one").await.unwrap().is_some()
         })
@@ -132,11 +132,14 @@ pub fn refusals() {
     let admin = runtime.block_on(setting::embedded());
     std::fs::write(&kubeconfig, serde_json::to_string(&admin).unwrap()).unwrap();
     let quiet = ["--health-probe-bind-address=0", "--enable-webhooks=false"];
+    let path = kubeconfig.to_str().unwrap();
+    let elsewhere = directory.join("elsewhere");
+    fails(&elsewhere, &["--kubeconfig", "/nonexistent"], 1, &["failed to read the kubeconfig", "/nonexistent"]);
     fails(
-        &kubeconfig,
-        &quiet,
+        &elsewhere,
+        &["--kubeconfig", path, "--context", "moon"],
         1,
-        &["failed to list Parcel.process.windlass.dev", "hint: are its CRDs installed?"],
+        &["failed to read the kubeconfig", "moon", "hint: see --kubeconfig and --context"],
     );
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap();
@@ -169,6 +172,6 @@ pub fn refusals() {
     stranger["users"][0]["user"]["as"] = "stranger".into();
     let path = directory.join("stranger");
     std::fs::write(&path, stranger.to_string()).unwrap();
-    fails(&path, &quiet, 1, &["failed to list", "forbidden", "hint: grant what the `rbac` command prints"]);
+    fails(&path, &quiet, 1, &["failed to fill the cache of", "forbidden", "hint: grant what the `rbac` command prints"]);
     std::fs::remove_dir_all(directory).unwrap();
 }

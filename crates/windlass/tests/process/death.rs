@@ -7,10 +7,6 @@ use std::{
 };
 
 use serde_json::json;
-use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
-    net::TcpStream,
-};
 use windlass::{
     k8s_openapi::api::core::v1::ConfigMap,
     kube::{
@@ -60,16 +56,6 @@ impl Drop for Testbed {
     }
 }
 
-/// The status of `/readyz`, and what it says.
-async fn readiness(port: u16) -> (u16, String) {
-    let mut stream = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
-    stream.write_all(b"GET /readyz HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").await.unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await.unwrap();
-    let status = answer.split(' ').nth(1).unwrap().parse().unwrap();
-    (status, answer)
-}
-
 pub fn real() {
     let testbed = Testbed::start();
     setting::runtime().block_on(async {
@@ -82,12 +68,12 @@ pub fn real() {
         for name in ["kept", "robbed"] {
             dealt_with(&setting, name, "one").await;
         }
-        assert_eq!(readiness(port).await.0, 200);
+        assert_eq!(setting::probe(port, "/readyz").await.0, 200);
 
         let mut restart = testbed.command(&["restart"]).spawn().unwrap();
         let mut unready = None;
         let status = loop {
-            let (status, page) = readiness(port).await;
+            let (status, page) = setting::probe(port, "/readyz").await;
             unready = unready.or_else(|| (status == 503).then_some(page));
             if let Some(status) = restart.try_wait().unwrap() {
                 break status;
@@ -109,7 +95,7 @@ pub fn real() {
             let back = || async { labels.get_opt(name).await.unwrap().is_some() };
             eventually(&format!("the label of {name} is there"), back).await;
         }
-        eventually("the operator is ready again", || async { readiness(port).await.0 == 200 }).await;
+        eventually("the operator is ready again", || async { setting::probe(port, "/readyz").await.0 == 200 }).await;
         dealt_with(&setting, "later", "one").await;
         operator.terminate();
         assert!(operator.ended(Duration::from_secs(20)).success(), "{}", operator.output());

@@ -14,7 +14,7 @@ use tokio::{
 use windlass::{
     k8s_openapi::api::core::v1::ConfigMap,
     kube::{
-        Api, Config,
+        Api, Client, Config,
         api::PostParams,
         config::{KubeConfigOptions, Kubeconfig},
     },
@@ -118,7 +118,7 @@ pub fn real() {
 
         let proxy = Proxy::start(&setting::real()).await;
         let kubeconfig = setting.through(setting::real(), "three", proxy.address).await;
-        let mut three = Operator::start(&kubeconfig, "three", &LEADER);
+        let three = Operator::start(&kubeconfig, "three", &LEADER);
         three.wrote("waiting to lead", MOMENT);
         let died = Instant::now();
         two.kill();
@@ -130,16 +130,85 @@ pub fn real() {
         let four = start("four");
         proxy.cut();
         let cut = Instant::now();
-        let status = three.ended(MOMENT);
-        let (left, output) = (Instant::now(), three.output());
-        assert!(!status.success() && output.contains("failed to keep the lease"), "{output}");
+        let left = three.wrote("stopped working, standing by", MOMENT);
         let taken = four.wrote("leading", MOMENT);
         say(&format!("partition: left after {:?}, taken after {:?}", left - cut, taken - cut));
-        assert!(left < taken, "the old leader must be gone before the lease can be taken");
+        assert!(left < taken, "the old leader must have stopped before the lease can be taken");
         dealt_with(&setting, "d", "four").await;
+        proxy.mend();
+        four.terminate();
+        eventually("the old leader leads again", || async { three.count("leading") == 2 }).await;
+        dealt_with(&setting, "e", "three").await;
         assert!(!four.output().contains("Forbidden"), "the generated rules must suffice: {}", four.output());
         drop(four);
         setting.remove().await;
+    });
+}
+
+/// An outage that is longer than the lease: the process stays, and works within seconds of the server's return.
+pub fn outage() {
+    setting::runtime().block_on(async {
+        let admin = setting::embedded().await;
+        let setting = Setting::new("outage", admin.clone()).await;
+        setting.unhook().await;
+        let proxy = Proxy::start(&admin).await;
+        let kubeconfig = setting.through(admin, "one", proxy.address).await;
+        let port = setting::free_port("127.0.0.1".parse().unwrap()).to_string();
+        let probes = format!("127.0.0.1:{port}");
+        let quick = [
+            "--leader-elect-lease-duration=3s",
+            "--leader-elect-renew-deadline=2s",
+            "--leader-elect-retry-period=250ms",
+            "--request-timeout=2s",
+        ];
+        let args = [&["--leader-elect", LEADER[1], LEADER[2], probes.as_str()][..], &quick].concat();
+        let mut operator = Operator::start(&kubeconfig, "one", &args);
+        dealt_with(&setting, "before", "one").await;
+        proxy.cut();
+        operator.wrote("stopped working, standing by", MOMENT);
+        operator.wrote("failed to acquire the lease, retrying", MOMENT);
+        assert_eq!(setting::probe(port.parse().unwrap(), "/readyz").await.0, 503);
+        assert_eq!(setting::probe(port.parse().unwrap(), "/healthz").await.0, 200);
+        proxy.mend();
+        dealt_with(&setting, "after", "one").await;
+        assert_eq!(operator.count("leading"), 2, "{}", operator.output());
+        assert!(!operator.output().contains("kube_client"), "kube's lines say all twice: {}", operator.output());
+        operator.terminate();
+        assert!(operator.ended(MOMENT).success(), "{}", operator.output());
+    });
+}
+
+/// An API server that is away at the start is waited for; so is a kind that is not installed.
+pub fn waiting() {
+    setting::runtime().block_on(async {
+        let address = ("127.0.0.1".parse().unwrap(), 0).into();
+        let free = |_: SocketAddr| setting::free_port("127.0.0.1".parse().unwrap());
+        let address: SocketAddr = ([127, 0, 0, 1], free(address)).into();
+        let away = setting::Away::new(address);
+        let directory = setting::directory("waiting");
+        let kubeconfig = directory.join("kubeconfig");
+        let text = serde_json::to_string(&away.kubeconfig(&format!("https://{address}"))).unwrap();
+        std::fs::write(&kubeconfig, text).unwrap();
+        let port = free(address);
+        let probes = format!("--health-probe-bind-address=127.0.0.1:{port}");
+        let mut operator = Operator::start(&kubeconfig, "one", &["--enable-webhooks=false", &probes]);
+        operator.wrote("cannot be reached, waiting for it", MOMENT);
+        assert_eq!(setting::probe(port, "/healthz").await.0, 200);
+        let (status, page) = setting::probe(port, "/readyz").await;
+        assert!(status == 503 && page.contains("[-]operator failed: not started"), "{page}");
+
+        let admin = away.begin().await;
+        operator.wrote("the API server is there", MOMENT);
+        operator.wrote("not started: a kind that it needs is not there yet", MOMENT);
+        let (status, page) = setting::probe(port, "/readyz").await;
+        assert!(status == 503 && page.contains("[-]watch-Parcel.process.windlass.dev failed"), "{page}");
+        let config = Config::from_custom_kubeconfig(admin, &KubeConfigOptions::default()).await.unwrap();
+        let client = Client::try_from(config).unwrap();
+        crate::operator::plain().install(&client).await.unwrap();
+        eventually("it is ready", || async { setting::probe(port, "/readyz").await.0 == 200 }).await;
+        operator.terminate();
+        assert!(operator.ended(MOMENT).success(), "{}", operator.output());
+        std::fs::remove_dir_all(directory).unwrap();
     });
 }
 

@@ -108,6 +108,11 @@ impl Reconciler for Parcels {
     }
 }
 
+/// The kinds alone, without the webhooks that convert them.
+pub fn plain() -> Operator {
+    Operator::new(NAME).crd::<Parcel>()
+}
+
 pub fn operator() -> Operator {
     Operator::new(NAME)
         .crd::<Parcel>()

@@ -1,13 +1,17 @@
 //! Where a process operator runs: a cluster, a namespace of its own, and an account with the generated rules only.
 
 use std::{
-    net::{IpAddr, TcpListener, UdpSocket},
+    net::{IpAddr, SocketAddr, TcpListener, UdpSocket},
     path::PathBuf,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+};
 use windlass::{
     Placement,
     k8s_openapi::{
@@ -24,6 +28,9 @@ use windlass::{
         core::{ApiResource, DynamicObject, GroupVersionKind},
         runtime::wait::{await_condition, conditions as until},
     },
+};
+use windlass_apiserver::{
+    ApiServer, authority::Authority, environment, listener, registry::Registry, store::Store,
 };
 
 use crate::operator;
@@ -230,19 +237,46 @@ pub fn real() -> Kubeconfig {
 
 /// An API server in this process, on a socket, that ends with the runtime.
 pub async fn embedded() -> Kubeconfig {
-    use windlass_apiserver::{
-        ApiServer, authority::Authority, environment, listener, registry::Registry, store::Store,
-    };
-    let environment = environment::Environment::new(
-        environment::TokioClock::starting_at(windlass::jiff::Timestamp::now()),
-        7,
-    );
-    let registry = Registry::new(Arc::new(Store::default()), environment).unwrap();
-    let server = ApiServer::new(Arc::new(registry));
-    let authority = Authority::new(windlass::jiff::Timestamp::now()).unwrap();
-    let socket = listener::Listener::bind("127.0.0.1:0".parse().unwrap(), &authority).await.unwrap();
-    let admin = authority.client("admin", &["system:masters"]).unwrap();
-    let text = listener::kubeconfig(&socket.url(), &authority, "admin", &admin);
-    tokio::spawn(socket.serve(server, std::future::pending()));
-    Kubeconfig::from_yaml(&text).unwrap()
+    let away = Away::new("127.0.0.1:0".parse().unwrap());
+    away.begin().await
+}
+
+/// An API server that is not there yet.
+pub struct Away {
+    address: SocketAddr,
+    authority: Authority,
+}
+
+impl Away {
+    pub fn new(address: SocketAddr) -> Self {
+        Self { address, authority: Authority::new(windlass::jiff::Timestamp::now()).unwrap() }
+    }
+
+    /// What leads to it once it is there.
+    pub fn kubeconfig(&self, url: &str) -> Kubeconfig {
+        let admin = self.authority.client("admin", &["system:masters"]).unwrap();
+        Kubeconfig::from_yaml(&listener::kubeconfig(url, &self.authority, "admin", &admin)).unwrap()
+    }
+
+    /// Begins to serve.
+    pub async fn begin(self) -> Kubeconfig {
+        let clock = environment::TokioClock::starting_at(windlass::jiff::Timestamp::now());
+        let environment = environment::Environment::new(clock, 7);
+        let registry = Registry::new(Arc::new(Store::default()), environment).unwrap();
+        let socket = listener::Listener::bind(self.address, &self.authority).await.unwrap();
+        let kubeconfig = self.kubeconfig(&socket.url());
+        tokio::spawn(socket.serve(ApiServer::new(Arc::new(registry)), std::future::pending()));
+        kubeconfig
+    }
+}
+
+/// The status that a probe answers with, and what it says.
+pub async fn probe(port: u16, path: &str) -> (u16, String) {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
+    let request = format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    let status = answer.split(' ').nth(1).unwrap().parse().unwrap();
+    (status, answer)
 }

@@ -33,7 +33,7 @@ fn namespaces_are_a_list_of_names() {
     for wrong in ["A", "-a", "a-", "a b", "a/b", &"a".repeat(64)] {
         assert!(read(wrong).unwrap_err().contains("separated by commas"), "{wrong}");
     }
-    for (key, text) in [("watch-namespaces", "[a, b]"), ("namespace", "a,b"), ("watch-namespace", "a, b")] {
+    for (key, text) in [("watch-namespaces", "[a, b]"), ("watch-namespace", "a, b")] {
         let path = file(key, &format!("{key}: {text}\n"));
         let settings = Settings::read(Given::default(), Some(&path)).unwrap();
         assert_eq!(settings.namespaces().unwrap(), ["a", "b"], "{key}");
@@ -53,13 +53,41 @@ fn a_flag_wins_over_the_file_and_the_file_over_the_default() {
     let settings = Settings::read(flags, Some(&path)).unwrap();
     let server = settings.webhooks("op", "ns").unwrap();
     assert_eq!(server.address.port(), 99, "the flag");
-    assert!(settings.election("op", "ns", "me".into()).is_some(), "the file");
+    assert!(settings.election(None, usual).is_some(), "the file");
     assert_eq!((settings.probes(), settings.drain()), (None, Some(Duration::from_mins(1))));
     assert_eq!(settings.given.log_format, Some(LogFormat::Json));
     assert!(settings.metrics_secure() && settings.metrics().is_none(), "the defaults");
     assert_eq!(settings.concurrency(&["box", "pod"]).unwrap(), [("box", 4)]);
     assert!(settings.concurrency(&["pod"]).is_err());
     std::fs::remove_file(path).unwrap();
+}
+
+fn usual() -> LeaderElection {
+    LeaderElection::new("op", "ns", "me")
+}
+
+#[test]
+fn a_programmed_election_keeps_its_lease_unless_another_is_given() {
+    let programmed = || Some(LeaderElection::new("mine", "home", "me"));
+    let read = |given: Given| Settings { given, ..Settings::default() };
+    let names = |election: Option<LeaderElection>| election.map(|e| (e.lease, e.namespace));
+    let named = |lease: &str, namespace: &str| Some((lease.to_owned(), namespace.to_owned()));
+    let on = || Given { leader_elect: Some(true), ..Given::default() };
+    assert_eq!(names(read(on()).election(programmed(), usual)), named("mine", "home"));
+    assert_eq!(names(read(Given::default()).election(programmed(), usual)), named("mine", "home"));
+    assert_eq!(names(read(on()).election(None, usual)), named("op", "ns"));
+    assert_eq!(names(read(Given::default()).election(None, usual)), None);
+    let off = Given { leader_elect: Some(false), ..Given::default() };
+    assert_eq!(names(read(off).election(programmed(), usual)), None, "turned off");
+    let other = Given {
+        leader_election_id: Some("other".into()),
+        leader_election_namespace: Some("away".into()),
+        leader_elect_lease_duration: Some(Time(Duration::from_secs(60))),
+        ..Given::default()
+    };
+    let election = read(other).election(programmed(), usual).unwrap();
+    assert_eq!(election.duration.as_secs(), 60);
+    assert_eq!(names(Some(election)), named("other", "away"));
 }
 
 #[test]

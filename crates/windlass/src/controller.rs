@@ -6,14 +6,13 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use futures::{Stream, StreamExt};
-use k8s_openapi::api::rbac::v1::PolicyRule;
 
 use crate::{
     cache::{IndexFn, Reader},
     object::{AnyObject, Kind, Object, ObjectKey},
     predicate::Predicate,
     queue::{Backoff, Jitter, Pace, Priority, RateLimit},
-    rbac::Access,
+    rbac::{Access, Permit},
     reconciler::Reconciler,
 };
 
@@ -65,7 +64,7 @@ pub struct Controller<C: Reconciler> {
     pace: Pace,
     sources: Vec<Source<C::Resource>>,
     access: Vec<Access>,
-    permits: Vec<PolicyRule>,
+    permits: Vec<Permit>,
 }
 
 impl<C: Reconciler> fmt::Debug for Controller<C> {
@@ -296,8 +295,12 @@ impl<C: Reconciler> Controller<C> {
     }
 
     /// Further permissions that the reconciler needs, beyond those that the builder implies.
-    pub fn permits(mut self, rules: impl IntoIterator<Item = PolicyRule>) -> Self {
-        self.permits.extend(rules);
+    ///
+    /// An operator that is restricted to namespaces gets them there; what lives in no namespace (URLs, Kubernetes'
+    /// own cluster-wide kinds, those of the operator's own) it gets for the cluster. Other cluster-wide kinds are
+    /// unknown here: [`rbac::cluster_wide`](crate::rbac::cluster_wide) says so.
+    pub fn permits<P: Into<Permit>>(mut self, rules: impl IntoIterator<Item = P>) -> Self {
+        self.permits.extend(rules.into_iter().map(Into::into));
         self
     }
 }

@@ -143,7 +143,8 @@ pub use leader::LeaderElection;
 pub use metrics::Metrics;
 pub use object::{AnyObject, Kind, Object, ObjectKey};
 pub use operator::{
-    CertificateSource, Check, Handle, InstallError, NotSynced, Operator, Placement, Probes, RunError, Task, TaskContext,
+    CertificateSource, Check, Handle, InstallError, NotSynced, Operator, Placement, Probes, RunError, Task,
+    TaskContext,
 };
 pub use predicate::Predicate;
 pub use reconciler::{Action, Reconciler};

@@ -1,6 +1,8 @@
 //! The operator: controllers that share caches, started in order, stopped together, every task joined.
 
-use std::{ffi::OsString, fmt, future::Future, process::ExitCode, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeSet, ffi::OsString, fmt, future::Future, process::ExitCode, sync::Arc, time::Duration,
+};
 
 use k8s_openapi::{
     api::rbac::v1::PolicyRule,
@@ -15,7 +17,7 @@ use crate::{
     leader::LeaderElection,
     metrics::Metrics,
     object::{AnyObject, Kind},
-    rbac::{Access, Rules},
+    rbac::{Access, Reach, Rules},
     reconciler::Reconciler,
     request::Patience,
     webhook::{self, Conversion, Defaulter, Validator, Webhook, Webhooks},
@@ -227,7 +229,7 @@ impl Operator {
     /// version or a uid. `Retry-After` is honoured as far as it fits; what does not fit fails, so that the worker
     /// is free, and is retried as a reconcile. A [`Client`] that was made by kube repeats everything by itself
     /// unless its `Config` says `default_retry: false`, which is how [`connect`](Self::connect) makes it.
-    pub fn retry_limit(mut self, limit: Duration) -> Self {
+    pub fn request_retry_limit(mut self, limit: Duration) -> Self {
         self.patience.retries = limit;
         self
     }
@@ -369,28 +371,43 @@ impl Operator {
 
     /// The permissions that the controllers need, computed from what they declare.
     pub fn rbac(&self) -> Vec<PolicyRule> {
-        self.rules(|_| true, true)
+        self.rules(Reach::Everything)
     }
 
-    /// The permissions for the kinds that are chosen, and with the `rest` those that no kind implies.
-    fn rules(&self, chosen: impl Fn(&Kind) -> bool, rest: bool) -> Vec<PolicyRule> {
+    /// The permissions for what lies in namespaces, for what lies in none, or for both.
+    fn rules(&self, reach: Reach) -> Vec<PolicyRule> {
+        let chosen = |kind: &Kind| match reach {
+            Reach::Everything => true,
+            Reach::Namespaced => kind.namespaced,
+            Reach::Cluster => !kind.namespaced,
+        };
+        let known = self.cluster_scoped();
         let mut rules = Rules::default();
-        let mut about = rest;
+        // Every object that is reconciled may have events.
+        let mut about = reach != Reach::Cluster;
         for controller in &self.controllers {
             let (access, permits) = controller.access();
             for access in access.iter().filter(|access| chosen(access.kind())) {
                 rules.access(access);
                 about |= matches!(access, Access::Reconciles(_));
             }
-            if rest {
-                rules.permit(permits);
+            for permit in permits {
+                rules.permit(&permit.within(reach, &known));
             }
         }
-        // Every object that is reconciled may have events.
         if about {
             rules.grant("events.k8s.io", "events", &["create", "patch"]);
         }
         rules.finish()
+    }
+
+    /// The group and plural of the kinds of this operator's that live in no namespace.
+    fn cluster_scoped(&self) -> BTreeSet<(String, String)> {
+        let declared = self.controllers.iter().flat_map(|controller| controller.access().0);
+        let declared = declared.map(Access::kind).filter(|kind| !kind.namespaced);
+        let installed = self.crds.iter().filter(|crd| crd.spec.scope == "Cluster");
+        let installed = installed.map(|crd| (crd.spec.group.clone(), crd.spec.names.plural.clone()));
+        declared.map(|kind| (kind.group.clone(), kind.plural.clone())).chain(installed).collect()
     }
 
     /// Runs the controllers until `shutdown` resolves: caches are filled first, then work begins; at the end

@@ -9,7 +9,6 @@ use std::{
 };
 
 use futures::FutureExt;
-use k8s_openapi::api::rbac::v1::PolicyRule;
 use kube::{Client, Resource};
 use tokio::{task::JoinSet, time::Instant};
 use tokio_util::sync::CancellationToken;
@@ -27,7 +26,7 @@ use crate::{
     metrics::{ControllerMetrics, Metrics, Verdict},
     object::{AnyObject, ObjectKey},
     queue::{Outcome, Queue},
-    rbac::Access,
+    rbac::{Access, Permit},
     reconciler::{Action, Reconciler},
 };
 
@@ -79,7 +78,7 @@ pub(crate) trait Runnable: Send {
     fn name(&self) -> &str;
     fn namespaces(&self) -> &[String];
     fn set_concurrency(&mut self, workers: usize);
-    fn access(&self) -> (&[Access], &[PolicyRule]);
+    fn access(&self) -> (&[Access], &[Permit]);
     fn prepare(self: Box<Self>, start: &Start<'_>) -> Result<Prepared>;
 }
 
@@ -96,7 +95,7 @@ impl<C: Reconciler> Runnable for Controller<C> {
         self.concurrency = workers.max(1);
     }
 
-    fn access(&self) -> (&[Access], &[PolicyRule]) {
+    fn access(&self) -> (&[Access], &[Permit]) {
         (&self.access, &self.permits)
     }
 

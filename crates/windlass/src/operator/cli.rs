@@ -370,7 +370,10 @@ mod tests {
             command.find_subcommand_mut(name).unwrap().render_help().to_string()
         };
         let install = help("install");
-        assert!(install.contains("without it only the CRDs are") && !install.contains(":latest"), "{install}");
+        assert!(
+            install.contains("without it only the CRDs are") && !install.contains(":latest"),
+            "{install}"
+        );
         assert!(help("uninstall").contains("--crds"));
     }
 }

@@ -15,7 +15,7 @@ use kube::{
 use serde_json::{Value, json};
 
 use super::Operator;
-use crate::error::chain;
+use crate::{error::chain, rbac::Reach};
 
 mod webhooks;
 
@@ -124,12 +124,12 @@ impl Operator {
         match self.watched_namespaces() {
             None => manifests.extend(self.role(name, None, namespace, &self.rbac())),
             Some(namespaces) => {
-                let rules = self.rules(|kind| kind.namespaced, true);
+                let rules = self.rules(Reach::Namespaced);
                 for watched in namespaces {
                     manifests.extend(self.role(name, Some(&watched), namespace, &rules));
                 }
                 // No Role reaches what lives in no namespace.
-                let rules = self.rules(|kind| !kind.namespaced, false);
+                let rules = self.rules(Reach::Cluster);
                 if !rules.is_empty() {
                     manifests.extend(self.role(name, None, namespace, &rules));
                 }
@@ -251,9 +251,9 @@ impl Operator {
             }],
             "livenessProbe": probe("/healthz", 15, 20),
             "readinessProbe": probe("/readyz", 1, 5),
-            "resources": {
-                "requests": { "cpu": "10m", "memory": "64Mi" }, "limits": { "cpu": "500m", "memory": "128Mi" }
-            },
+            // No limit of memory: a cache is as large as what is watched, which no manifest knows, and a process that
+            // is ended while it lists will be ended again.
+            "resources": { "requests": { "cpu": "10m", "memory": "64Mi" }, "limits": { "cpu": "500m" } },
             "securityContext": {
                 "allowPrivilegeEscalation": false,
                 "readOnlyRootFilesystem": true,
@@ -349,7 +349,9 @@ pub(super) async fn await_gone(client: &Client, crds: &[Value]) -> Result<(), In
     let api = Api::<CustomResourceDefinition>::all(client.clone());
     for crd in crds {
         let target = Target::of(crd);
-        let gone = await_condition(api.clone(), &target.name, |crd: Option<&CustomResourceDefinition>| crd.is_none());
+        let gone = await_condition(api.clone(), &target.name, |crd: Option<&CustomResourceDefinition>| {
+            crd.is_none()
+        });
         match tokio::time::timeout(GONE, gone).await {
             Ok(Ok(_)) => {}
             Ok(Err(error)) => return Err(target.failed("await the end of", error)),

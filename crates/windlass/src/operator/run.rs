@@ -157,7 +157,8 @@ async fn run_until(
     for (name, task) in serving.iter_mut().flat_map(|serving| std::mem::take(&mut serving.tasks)) {
         background.spawn(name, task);
     }
-    let (everywhere, leading) = std::mem::take(&mut operator.tasks).into_iter().partition(|task| task.everywhere);
+    let (everywhere, leading) =
+        std::mem::take(&mut operator.tasks).into_iter().partition(|task| task.everywhere);
     let manager = operator.field_manager.clone().unwrap_or_else(|| name.clone());
     let manager = Arc::new(FieldManager::new(manager, operator.former_field_managers.clone()));
     let caches = Caches::new(manager.clone(), operator.transforms.clone());

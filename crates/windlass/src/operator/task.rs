@@ -50,10 +50,7 @@ impl fmt::Debug for Task {
 
 impl Task {
     /// A task that runs while this replica leads, or from the start without leader election.
-    pub fn new<F, E>(
-        name: impl Into<String>,
-        body: impl Fn(TaskContext) -> F + Send + Sync + 'static,
-    ) -> Self
+    pub fn new<F, E>(name: impl Into<String>, body: impl Fn(TaskContext) -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = Result<(), E>> + Send + 'static,
         E: Into<Box<dyn StdError + Send + Sync>>,

@@ -40,13 +40,13 @@ async fn what_is_set_up_is_there_before_the_first_reconcile() {
     let gadgets = Gadgets::default();
     let (runs, before) = (gadgets.clone(), Arc::new(AtomicUsize::new(usize::MAX)));
     let (seen, namespace) = (before.clone(), cluster.namespace.clone());
-    let operator = Operator::new("op")
-        .controller(gadgets.controller().namespace(&cluster.namespace))
-        .setup(move |client| async move {
+    let operator = Operator::new("op").controller(gadgets.controller().namespace(&cluster.namespace)).setup(
+        move |client| async move {
             seen.store(runs.runs(), Ordering::SeqCst);
             let maps = Api::<ConfigMap>::namespaced(client, &namespace);
             maps.create(&PostParams::default(), &map("made")).await.map(drop)
-        });
+        },
+    );
     let running = cluster.run(operator);
     observed(&api, "one").await;
     assert_eq!(before.load(Ordering::SeqCst), 0);
@@ -96,13 +96,14 @@ async fn a_check_of_the_author_is_part_of_the_readiness() {
     let cluster = cluster().await;
     let licensed = Arc::new(AtomicBool::new(false));
     let asked = licensed.clone();
-    let operator = Operator::new("op").check("license", move || {
-        if asked.load(Ordering::SeqCst) { Ok(()) } else { Err("no license yet") }
-    });
+    let operator = Operator::new("op")
+        .check("license", move || if asked.load(Ordering::SeqCst) { Ok(()) } else { Err("no license yet") });
     let (probes, running) = (operator.probes(), cluster.run(operator));
     eventually("only the license is missing", || async {
         let failing: Vec<_> = probes.checks().into_iter().filter(|check| check.failure.is_some()).collect();
-        failing.len() == 1 && failing[0].name == "license" && failing[0].failure.as_deref() == Some("no license yet")
+        failing.len() == 1
+            && failing[0].name == "license"
+            && failing[0].failure.as_deref() == Some("no license yet")
     })
     .await;
     licensed.store(true, Ordering::SeqCst);

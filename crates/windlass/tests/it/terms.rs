@@ -127,18 +127,16 @@ async fn a_run_of_a_leader_that_is_cut_off_ends_before_the_lease_can_be_anothers
 #[tokio::test(start_paused = true)]
 async fn two_replicas_never_work_at_once_whoever_is_cut_off() {
     let (server, start) = fixture::server();
-    let (silences, outages) = ([Silence::default(), Silence::default()], [Outage::default(), Outage::default()]);
-    let client = |which: usize| {
-        Client::new(outages[which].layer(silences[which].layer(server.clone())), "default")
-    };
+    let (silences, outages) =
+        ([Silence::default(), Silence::default()], [Outage::default(), Outage::default()]);
+    let client =
+        |which: usize| Client::new(outages[which].layer(silences[which].layer(server.clone())), "default");
     let cluster = fixture::cluster(server.clone(), client(0), start).await;
     with_maps(&cluster).await;
     let ledger = Ledger::default();
     let long = Duration::from_secs(1);
-    let running = [
-        replica(&cluster, client(0), "0", &ledger, long),
-        replica(&cluster, client(1), "1", &ledger, long),
-    ];
+    let running =
+        [replica(&cluster, client(0), "0", &ledger, long), replica(&cluster, client(1), "1", &ledger, long)];
     for round in 0..12_u64 {
         eventually("somebody works", || async { ledger.last().is_some() }).await;
         // The one that works, as a rule; in some rounds both.

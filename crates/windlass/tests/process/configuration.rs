@@ -5,7 +5,10 @@ use std::{net::TcpListener, path::Path, time::Duration};
 use serde_json::json;
 use windlass::{
     k8s_openapi::{
-        api::core::v1::{ConfigMap, Namespace},
+        api::{
+            core::v1::{ConfigMap, Namespace},
+            rbac::v1::ClusterRole,
+        },
         apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
     },
     kube::{Api, Client, Config, CustomResourceExt, api::PostParams, config::KubeConfigOptions},
@@ -108,7 +111,8 @@ pub fn flags() {
             labels("attic").get_opt("one").await.unwrap().is_none(),
             "the other namespace is not watched"
         );
-        let operator = Operator::start(&kubeconfig, "two", &[&args[..], &["--watch-namespaces=attic"]].concat());
+        let operator =
+            Operator::start(&kubeconfig, "two", &[&args[..], &["--watch-namespaces=attic"]].concat());
         setting::eventually("the flag wins over the file", || async {
             labels("attic").get_opt("one").await.unwrap().is_some()
         })
@@ -125,6 +129,38 @@ pub fn flags() {
     });
 }
 
+/// What is uninstalled is the operator; its kinds and their objects go only when that is said.
+pub fn installation() {
+    setting::runtime().block_on(async {
+        let (admin, directory) = (setting::embedded().await, setting::directory("installation"));
+        let kubeconfig = directory.join("kubeconfig");
+        std::fs::write(&kubeconfig, serde_json::to_string(&admin).unwrap()).unwrap();
+        let config = Config::from_custom_kubeconfig(admin, &KubeConfigOptions::default()).await.unwrap();
+        let crds = Api::<CustomResourceDefinition>::all(Client::try_from(config.clone()).unwrap());
+        let roles = Api::<ClusterRole>::all(Client::try_from(config).unwrap());
+        let there = async || {
+            let crd = crds.get_opt("parcels.process.windlass.dev").await.unwrap().is_some();
+            (crd, roles.get_opt("parcel-operator").await.unwrap().is_some())
+        };
+        let path = kubeconfig.to_str().unwrap();
+        let run = |args: &[&str]| {
+            // By the flag alone: the environment leads nowhere.
+            let args = [args, &["--kubeconfig", path]].concat();
+            let (status, output) = Operator::run(&directory.join("absent"), &args);
+            assert!(status.success(), "{args:?}: {output}");
+        };
+        run(&["install"]);
+        assert_eq!(there().await, (true, false), "without an image only the kinds");
+        run(&["install", "--image=parcel-operator:1"]);
+        assert_eq!(there().await, (true, true));
+        run(&["uninstall"]);
+        assert_eq!(there().await, (true, false), "the kinds stay");
+        run(&["uninstall", "--crds"]);
+        assert_eq!(there().await, (false, false));
+        std::fs::remove_dir_all(directory).unwrap();
+    });
+}
+
 pub fn refusals() {
     let runtime = setting::runtime();
     let directory = setting::directory("refusals");
@@ -134,7 +170,12 @@ pub fn refusals() {
     let quiet = ["--health-probe-bind-address=0", "--enable-webhooks=false"];
     let path = kubeconfig.to_str().unwrap();
     let elsewhere = directory.join("elsewhere");
-    fails(&elsewhere, &["--kubeconfig", "/nonexistent"], 1, &["failed to read the kubeconfig", "/nonexistent"]);
+    fails(
+        &elsewhere,
+        &["--kubeconfig", "/nonexistent"],
+        1,
+        &["failed to read the kubeconfig", "/nonexistent"],
+    );
     fails(
         &elsewhere,
         &["--kubeconfig", path, "--context", "moon"],
@@ -172,6 +213,11 @@ pub fn refusals() {
     stranger["users"][0]["user"]["as"] = "stranger".into();
     let path = directory.join("stranger");
     std::fs::write(&path, stranger.to_string()).unwrap();
-    fails(&path, &quiet, 1, &["failed to fill the cache of", "forbidden", "hint: grant what the `rbac` command prints"]);
+    fails(
+        &path,
+        &quiet,
+        1,
+        &["failed to fill the cache of", "forbidden", "hint: grant what the `rbac` command prints"],
+    );
     std::fs::remove_dir_all(directory).unwrap();
 }

@@ -95,7 +95,10 @@ pub fn real() {
             let back = || async { labels.get_opt(name).await.unwrap().is_some() };
             eventually(&format!("the label of {name} is there"), back).await;
         }
-        eventually("the operator is ready again", || async { setting::probe(port, "/readyz").await.0 == 200 }).await;
+        eventually("the operator is ready again", || async {
+            setting::probe(port, "/readyz").await.0 == 200
+        })
+        .await;
         dealt_with(&setting, "later", "one").await;
         operator.terminate();
         assert!(operator.ended(Duration::from_secs(20)).success(), "{}", operator.output());

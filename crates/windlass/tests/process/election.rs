@@ -172,7 +172,11 @@ pub fn outage() {
         proxy.mend();
         dealt_with(&setting, "after", "one").await;
         assert_eq!(operator.count("leading"), 2, "{}", operator.output());
-        assert!(!operator.output().contains("kube_client"), "kube's lines say all twice: {}", operator.output());
+        assert!(
+            !operator.output().contains("kube_client"),
+            "kube's lines say all twice: {}",
+            operator.output()
+        );
         operator.terminate();
         assert!(operator.ended(MOMENT).success(), "{}", operator.output());
     });
@@ -181,15 +185,14 @@ pub fn outage() {
 /// An API server that is away at the start is waited for; so is a kind that is not installed.
 pub fn waiting() {
     setting::runtime().block_on(async {
-        let address = ("127.0.0.1".parse().unwrap(), 0).into();
-        let free = |_: SocketAddr| setting::free_port("127.0.0.1".parse().unwrap());
-        let address: SocketAddr = ([127, 0, 0, 1], free(address)).into();
+        let free = || setting::free_port("127.0.0.1".parse().unwrap());
+        let address: SocketAddr = ([127, 0, 0, 1], free()).into();
         let away = setting::Away::new(address);
         let directory = setting::directory("waiting");
         let kubeconfig = directory.join("kubeconfig");
         let text = serde_json::to_string(&away.kubeconfig(&format!("https://{address}"))).unwrap();
         std::fs::write(&kubeconfig, text).unwrap();
-        let port = free(address);
+        let port = free();
         let probes = format!("--health-probe-bind-address=127.0.0.1:{port}");
         let mut operator = Operator::start(&kubeconfig, "one", &["--enable-webhooks=false", &probes]);
         operator.wrote("cannot be reached, waiting for it", MOMENT);

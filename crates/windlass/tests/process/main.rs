@@ -44,6 +44,7 @@ fn main() -> ExitCode {
         plain("mistakes_in_the_configuration_end_in_one_clear_line", configuration::mistakes),
         plain("namespaces_and_a_dry_run_are_chosen_by_flags", configuration::flags),
         plain("a_cluster_that_refuses_ends_the_process_with_advice", configuration::refusals),
+        plain("uninstalling_keeps_the_kinds_unless_told_otherwise", configuration::installation),
         plain("an_outage_longer_than_the_lease_ends_no_process", election::outage),
         plain("an_api_server_and_a_kind_that_are_away_are_waited_for", election::waiting),
         plain("webhooks_serve_the_embedded_cluster", webhooks::embedded),

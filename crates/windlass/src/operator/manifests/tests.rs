@@ -186,3 +186,31 @@ fn what_makes_the_api_server_ask_comes_after_what_answers() {
     assert!(place("CustomResourceDefinition") < place("Deployment"));
     assert!(place("Deployment") < place("ValidatingWebhookConfiguration"));
 }
+
+#[test]
+fn what_lives_in_no_namespace_is_permitted_in_a_cluster_role_also_in_namespaced_mode() {
+    let urls = PolicyRule {
+        non_resource_urls: Some(vec!["/version".into()]),
+        verbs: vec!["get".into()],
+        ..PolicyRule::default()
+    };
+    let operator = Operator::new("op").namespaces(["a"]).controller(
+        Controller::new(Maps)
+            .permits([crate::rbac::rule("", ["nodes", "secrets"], ["get"]), urls])
+            .permits([crate::rbac::cluster_wide(crate::rbac::rule("x.io", ["worlds"], ["get"]))]),
+    );
+    let manifests = operator.rbac_manifests("sys");
+    let rules = |kind: &str, name: &str| {
+        let found = manifests.iter().find(|one| one["kind"] == kind && one["metadata"]["name"] == name);
+        found.map_or(String::new(), |role| role["rules"].to_string())
+    };
+    let (role, cluster) = (rules("Role", "op"), rules("ClusterRole", "op"));
+    assert!(role.contains("secrets") && !role.contains("nodes") && !role.contains("/version"), "{role}");
+    for text in ["nodes", "/version", "worlds"] {
+        assert!(cluster.contains(text), "{text}: {cluster}");
+    }
+    assert!(!cluster.contains("secrets") && !role.contains("worlds"), "{role} {cluster}");
+    assert!(
+        manifests.iter().any(|one| one["kind"] == "ClusterRoleBinding" && one["metadata"]["name"] == "op")
+    );
+}

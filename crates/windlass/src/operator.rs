@@ -16,7 +16,7 @@ use crate::{
     controller::{Controller, Runnable},
     leader::LeaderElection,
     metrics::Metrics,
-    object::{AnyObject, Kind},
+    object::{AnyObject, Kind, Object},
     rbac::{Access, Reach, Rules},
     reconciler::Reconciler,
     request::Patience,
@@ -148,12 +148,18 @@ impl Operator {
     }
 
     /// Asks a validator about creations and updates of its kind.
-    pub fn validates<V: Validator>(self, validator: V) -> Self {
+    pub fn validates<V: Validator>(self, validator: V) -> Self
+    where
+        V::Resource: Object,
+    {
         self.webhook(Webhook::validating(validator))
     }
 
     /// Lets a defaulter fill in creations and updates of its kind.
-    pub fn defaults<D: Defaulter>(self, defaulter: D) -> Self {
+    pub fn defaults<D: Defaulter>(self, defaulter: D) -> Self
+    where
+        D::Resource: Object,
+    {
         self.webhook(Webhook::defaulting(defaulter))
     }
 
@@ -394,6 +400,9 @@ impl Operator {
             for permit in permits {
                 rules.permit(&permit.within(reach, &known));
             }
+        }
+        for kind in self.webhooks.admission.iter().flat_map(Webhook::read_kinds).filter(|kind| chosen(kind)) {
+            rules.access(&Access::Reads(kind.clone()));
         }
         if about {
             rules.grant("events.k8s.io", "events", &["create", "patch"]);

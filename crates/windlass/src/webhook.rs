@@ -3,7 +3,9 @@
 //! Enters: an object, or an `AdmissionReview` or `ConversionReview`. Leaves: a verdict, a changed object, a
 //! converted object, or the review that says so. A [`Validator`] judges, a [`Defaulter`] fills in, a
 //! [`Conversion`] translates between the versions of a kind through one of them, the hub. All of it is plain
-//! code that a test calls without a server:
+//! code that a test calls without a server. The [`Request`] that each is given leads to the client and, for kinds
+//! that the webhook [reads](Webhook::reads), to the cache. Kinds that are known only when the program runs have
+//! [`Webhook::validating_dynamic`] and [`Webhook::defaulting_dynamic`], and everything else [`Webhook::raw`]:
 //!
 //! ```
 //! # use windlass::k8s_openapi::api::core::v1::ConfigMap;
@@ -34,20 +36,23 @@ mod admission;
 pub(crate) mod certificates;
 mod configuration;
 mod conversion;
+mod hook;
 mod inject;
 mod keeper;
 mod patch;
 mod request;
 mod router;
 mod server;
+mod tools;
 mod verdict;
 
 #[cfg(test)]
 mod tests;
 
-pub use admission::{Defaulter, FailurePolicy, Mode, Validator, Webhook};
+pub use admission::{Defaulter, Validator};
 pub use configuration::Reach;
 pub use conversion::{Conversion, ConversionError, Spoke, keep, kept};
+pub use hook::{FailurePolicy, Mode, Webhook};
 pub use kube::core::{
     admission::{AdmissionReview, Operation},
     conversion::ConversionReview,

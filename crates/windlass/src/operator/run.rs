@@ -152,16 +152,16 @@ async fn run_until(
     let name = operator.name.clone();
     set_up(&mut operator, &client).await?;
     // Before the caches: the API server may need a conversion to answer their first list.
-    let mut serving = serve(&mut operator, &client).await?;
+    let manager = operator.field_manager.clone().unwrap_or_else(|| name.clone());
+    let manager = Arc::new(FieldManager::new(manager, operator.former_field_managers.clone()));
+    let caches = Caches::new(manager.clone(), operator.transforms.clone());
+    let mut serving = serve(&mut operator, &client, &caches).await?;
     let mut background = Tasks::default();
     for (name, task) in serving.iter_mut().flat_map(|serving| std::mem::take(&mut serving.tasks)) {
         background.spawn(name, task);
     }
     let (everywhere, leading) =
         std::mem::take(&mut operator.tasks).into_iter().partition(|task| task.everywhere);
-    let manager = operator.field_manager.clone().unwrap_or_else(|| name.clone());
-    let manager = Arc::new(FieldManager::new(manager, operator.former_field_managers.clone()));
-    let caches = Caches::new(manager.clone(), operator.transforms.clone());
     let (recorder, outbox) = Recorder::new(name.as_str().into());
     let prepared = prepare(operator, &client, &caches, &recorder, &manager)?;
     // From here on only the controllers hold recorders: the outbox ends when they have.
@@ -204,7 +204,11 @@ async fn run_until(
 }
 
 /// Prepares the webhook server, if there is something to serve and somewhere to serve it.
-async fn serve(operator: &mut Operator, client: &Client) -> Result<Option<Serving>, RunError> {
+async fn serve(
+    operator: &mut Operator,
+    client: &Client,
+    caches: &Caches,
+) -> Result<Option<Serving>, RunError> {
     if let Some(path) = operator.webhooks.collision() {
         return Err(ServeError::Collision(path).into());
     }
@@ -218,6 +222,8 @@ async fn serve(operator: &mut Operator, client: &Client) -> Result<Option<Servin
         client: client.clone(),
         clock: operator.clock.clone(),
         metrics: operator.metrics.clone(),
+        caches: caches.clone(),
+        namespaces: operator.namespaces.clone(),
     };
     let server = operator.webhook_server.take();
     // Whoever embeds an operator without a server leaves the cluster alone; a program of its own clears up.

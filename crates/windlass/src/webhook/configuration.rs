@@ -3,12 +3,11 @@
 use k8s_openapi::{
     ByteString,
     api::admissionregistration::v1::{
-        MutatingWebhook, MutatingWebhookConfiguration, RuleWithOperations, ServiceReference,
-        ValidatingWebhook, ValidatingWebhookConfiguration, WebhookClientConfig,
+        MatchCondition, MutatingWebhook, MutatingWebhookConfiguration, ServiceReference, ValidatingWebhook,
+        ValidatingWebhookConfiguration, WebhookClientConfig,
     },
     apimachinery::pkg::apis::meta::v1::ObjectMeta,
 };
-use kube::core::admission::Operation;
 use serde_json::{Value, json};
 
 use super::{FailurePolicy, Mode, Webhook, Webhooks, router::CONVERT};
@@ -101,7 +100,8 @@ impl Webhooks {
             name: webhook.name(),
             namespace_selector: webhook.namespaces.clone(),
             object_selector: webhook.objects.clone(),
-            rules: Some(vec![webhook.rule()]),
+            match_conditions: webhook.match_conditions(),
+            rules: Some(webhook.rules()),
             side_effects: "None".into(),
             timeout_seconds: i32::try_from(webhook.timeout.as_secs()).ok(),
             ..ValidatingWebhook::default()
@@ -126,7 +126,8 @@ impl Webhooks {
             name: webhook.name(),
             namespace_selector: webhook.namespaces.clone(),
             object_selector: webhook.objects.clone(),
-            rules: Some(vec![webhook.rule()]),
+            match_conditions: webhook.match_conditions(),
+            rules: Some(webhook.rules()),
             side_effects: "None".into(),
             timeout_seconds: i32::try_from(webhook.timeout.as_secs()).ok(),
             ..MutatingWebhook::default()
@@ -145,25 +146,8 @@ impl Webhook {
         }
     }
 
-    fn rule(&self) -> RuleWithOperations {
-        let operation = |operation: &Operation| {
-            let name = match operation {
-                Operation::Create => "CREATE",
-                Operation::Update => "UPDATE",
-                Operation::Delete => "DELETE",
-                Operation::Connect => "CONNECT",
-            };
-            name.to_owned()
-        };
-        let plural = &self.kind.plural;
-        let subresources = self.subresources.iter().map(|name| format!("{plural}/{name}"));
-        RuleWithOperations {
-            api_groups: Some(vec![self.kind.group.clone()]),
-            api_versions: Some(vec![self.kind.version.clone()]),
-            operations: Some(self.operations.iter().map(operation).collect()),
-            resources: Some(std::iter::once(plural.clone()).chain(subresources).collect()),
-            scope: None,
-        }
+    fn match_conditions(&self) -> Option<Vec<MatchCondition>> {
+        (!self.conditions.is_empty()).then(|| self.conditions.clone())
     }
 }
 

@@ -1,10 +1,16 @@
 //! What a webhook is told about the request beside the object: who asks, for what, and whether it is a rehearsal.
 
 use k8s_openapi::api::authentication::v1::UserInfo;
-use kube::core::{
-    DynamicObject,
-    admission::{AdmissionRequest, Operation},
+use kube::{
+    Client,
+    core::{
+        DynamicObject,
+        admission::{AdmissionRequest, Operation},
+    },
 };
+
+use super::tools::Tools;
+use crate::cache::Reader;
 
 /// The request that is being judged.
 #[derive(Clone, Debug)]
@@ -25,6 +31,7 @@ pub struct Request {
     pub requested_version: Option<String>,
     /// Identifies this call in the API server's log and in this process'.
     pub uid: String,
+    tools: Option<Tools>,
 }
 
 impl Request {
@@ -38,6 +45,7 @@ impl Request {
             subresource: None,
             requested_version: None,
             uid: String::new(),
+            tools: None,
         }
     }
 
@@ -73,7 +81,20 @@ impl Request {
         self.user.groups.iter().flatten().any(|own| own == group)
     }
 
-    pub(super) fn of(request: &AdmissionRequest<DynamicObject>) -> Self {
+    /// The operator's client, for what the cache cannot say. Its requests have deadlines; the API server waits for
+    /// the answer of this webhook meanwhile. `None` in a test without an operator.
+    pub fn client(&self) -> Option<&Client> {
+        self.tools.as_ref().map(|tools| &tools.client)
+    }
+
+    /// The cache, of the kinds that the webhook [reads](super::Webhook::reads). `None` in a test without an operator.
+    ///
+    /// It is a little behind the API server: two requests at the same time do not see each other.
+    pub fn cache(&self) -> Option<&Reader> {
+        self.tools.as_ref().map(|tools| &tools.cache)
+    }
+
+    pub(super) fn of(request: &AdmissionRequest<DynamicObject>, tools: Option<Tools>) -> Self {
         let requested = request.request_kind.as_ref().filter(|kind| **kind != request.kind);
         Self {
             operation: request.operation.clone(),
@@ -84,6 +105,7 @@ impl Request {
             subresource: request.sub_resource.clone().filter(|subresource| !subresource.is_empty()),
             requested_version: requested.map(|kind| kind.version.clone()),
             uid: request.uid.clone(),
+            tools,
         }
     }
 }

@@ -12,15 +12,21 @@ use axum::{
 };
 use base64::{Engine, engine::general_purpose::STANDARD};
 use futures::FutureExt;
-use kube::core::{
-    DynamicObject,
-    admission::{AdmissionRequest, AdmissionReview},
+use kube::{
+    Client,
+    core::{
+        DynamicObject,
+        admission::{AdmissionRequest, AdmissionReview},
+    },
 };
 use serde_json::Value;
 use tracing::Instrument;
 
-use super::{Conversion, Webhook, admission::refused, conversion, verdict::failure};
-use crate::metrics::{Metrics, WebhookMetrics};
+use super::{Conversion, Webhook, admission::refused, conversion, tools::Tools, verdict::failure};
+use crate::{
+    cache::Caches,
+    metrics::{Metrics, WebhookMetrics},
+};
 
 /// The path of every conversion.
 pub(crate) const CONVERT: &str = "/convert";
@@ -50,11 +56,15 @@ impl Webhooks {
     }
 
     /// The HTTP service of all of them.
-    pub(crate) fn router(&self, metrics: &Metrics) -> Router {
+    pub(crate) fn router(&self, metrics: &Metrics, around: Option<&Around<'_>>) -> Router {
         let mut router = Router::new();
         for webhook in &self.admission {
             let path = webhook.path();
-            let state = Arc::new(Served { hook: webhook.clone(), metrics: metrics.webhook(&path) });
+            let tools = around.map(|around| {
+                Tools::new(&path, &webhook.reads, around.client, around.caches, around.namespaces)
+            });
+            let hook = (webhook.clone(), tools);
+            let state = Arc::new(Served { hook, metrics: metrics.webhook(&path) });
             let route = post(admit).layer(DefaultBodyLimit::max(LARGEST_ADMISSION)).with_state(state);
             router = router.route(&path, route);
         }
@@ -67,6 +77,15 @@ impl Webhooks {
         router
     }
 }
+
+/// What handlers of a running operator may use.
+pub(crate) struct Around<'a> {
+    pub(crate) client: &'a Client,
+    pub(crate) caches: &'a Caches,
+    pub(crate) namespaces: &'a [String],
+}
+
+type Hook = (Webhook, Option<Tools>);
 
 struct Served<H> {
     hook: H,
@@ -83,7 +102,7 @@ impl<H> Served<H> {
     }
 }
 
-async fn admit(State(served): State<Arc<Served<Webhook>>>, body: Bytes) -> Response {
+async fn admit(State(served): State<Arc<Served<Hook>>>, body: Bytes) -> Response {
     let answer = async {
         let review: AdmissionReview<DynamicObject> = match serde_json::from_slice(&body) {
             Ok(review) => review,
@@ -94,7 +113,7 @@ async fn admit(State(served): State<Arc<Served<Webhook>>>, body: Bytes) -> Respo
         };
         let span = tracing::info_span!(
             "admission",
-            webhook = served.hook.path(),
+            webhook = served.hook.0.path(),
             operation = ?request.operation,
             namespace = request.namespace,
             name = request.name,
@@ -106,8 +125,9 @@ async fn admit(State(served): State<Arc<Served<Webhook>>>, body: Bytes) -> Respo
 }
 
 /// Asks the webhook; a panic becomes a refusal that says so.
-async fn guarded(served: &Served<Webhook>, request: AdmissionRequest<DynamicObject>) -> Response {
-    let asked = AssertUnwindSafe(served.hook.respond(request.clone())).catch_unwind().await;
+async fn guarded(served: &Served<Hook>, request: AdmissionRequest<DynamicObject>) -> Response {
+    let (webhook, tools) = &served.hook;
+    let asked = AssertUnwindSafe(webhook.respond(request.clone(), tools.as_ref())).catch_unwind().await;
     let response = asked.unwrap_or_else(|panic| {
         served.metrics.panicked();
         let text = panic_text(&*panic);

@@ -6,8 +6,9 @@ use kube::Client;
 use tokio::{net::TcpListener, sync::watch};
 use tokio_util::sync::CancellationToken;
 
-use super::{Reach, Webhooks, configuration, inject::Injector, keeper::Keeper};
+use super::{Reach, Webhooks, configuration, inject::Injector, keeper::Keeper, router::Around};
 use crate::{
+    cache::Caches,
     clock::Clock,
     metrics::Metrics,
     tls::{Certificate, Files, TlsListener},
@@ -82,6 +83,9 @@ pub(crate) struct Surroundings {
     pub(crate) client: Client,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) metrics: Metrics,
+    pub(crate) caches: Caches,
+    /// The namespaces that the operator is restricted to.
+    pub(crate) namespaces: Vec<String>,
 }
 
 type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -117,7 +121,8 @@ impl Serving {
         let listener = TlsListener::new(socket, certificate.clone(), server.http2).map_err(bind)?;
         let (failure, ready) = watch::channel(Some("the certificate is not there yet".to_owned()));
         let keeping = keep(&server, &hooks, &surroundings, certificate, failure)?;
-        let router = hooks.router(&surroundings.metrics);
+        let Surroundings { client, caches, namespaces, .. } = &surroundings;
+        let router = hooks.router(&surroundings.metrics, Some(&Around { client, caches, namespaces }));
         let (keep, serve) = (Stop::default(), Stop::default());
         let until = serve.token.clone().cancelled_owned();
         let serving = async move {

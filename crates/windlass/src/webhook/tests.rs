@@ -318,7 +318,7 @@ async fn a_panic_costs_one_request_and_every_request_is_counted() {
         conversions: vec![boxes()],
     };
     let metrics = Metrics::default();
-    let router = hooks.router(&metrics);
+    let router = hooks.router(&metrics, None);
     let path = "/validate-it-windlass-dev-v2-box";
     for (size, allowed) in [(13, false), (5, true)] {
         let body = review("CREATE", &object(&json!({"size": size})), &Value::Null);

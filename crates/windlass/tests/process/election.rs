@@ -145,41 +145,55 @@ pub fn real() {
     });
 }
 
-/// An outage that is longer than the lease: the process stays, and works within seconds of the server's return.
+/// An outage that is longer than the lease, on the embedded API server and with short times.
 pub fn outage() {
+    let quick = [
+        "--leader-elect-lease-duration=3s",
+        "--leader-elect-renew-deadline=2s",
+        "--leader-elect-retry-period=250ms",
+        "--request-timeout=2s",
+    ];
     setting::runtime().block_on(async {
-        let admin = setting::embedded().await;
-        let setting = Setting::new("outage", admin.clone()).await;
-        setting.unhook().await;
-        let proxy = Proxy::start(&admin).await;
-        let kubeconfig = setting.through(admin, "one", proxy.address).await;
-        let port = setting::free_port("127.0.0.1".parse().unwrap()).to_string();
-        let probes = format!("127.0.0.1:{port}");
-        let quick = [
-            "--leader-elect-lease-duration=3s",
-            "--leader-elect-renew-deadline=2s",
-            "--leader-elect-retry-period=250ms",
-            "--request-timeout=2s",
-        ];
-        let args = [&["--leader-elect", LEADER[1], LEADER[2], probes.as_str()][..], &quick].concat();
-        let mut operator = Operator::start(&kubeconfig, "one", &args);
-        dealt_with(&setting, "before", "one").await;
-        proxy.cut();
-        operator.wrote("stopped working, standing by", MOMENT);
-        operator.wrote("failed to acquire the lease, retrying", MOMENT);
-        assert_eq!(setting::probe(port.parse().unwrap(), "/readyz").await.0, 503);
-        assert_eq!(setting::probe(port.parse().unwrap(), "/healthz").await.0, 200);
-        proxy.mend();
-        dealt_with(&setting, "after", "one").await;
-        assert_eq!(operator.count("leading"), 2, "{}", operator.output());
-        assert!(
-            !operator.output().contains("kube_client"),
-            "kube's lines say all twice: {}",
-            operator.output()
-        );
-        operator.terminate();
-        assert!(operator.ended(MOMENT).success(), "{}", operator.output());
+        survived("outage", setting::embedded().await, &quick, Duration::ZERO).await.abandon();
     });
+}
+
+/// The same on a real cluster, with the times that operators have, and for a minute.
+pub fn long_outage() {
+    let _turn = setting::turn();
+    setting::runtime().block_on(async {
+        let setting = survived("long-outage", setting::real(), &[], Duration::from_mins(1)).await;
+        setting.remove().await;
+    });
+}
+
+/// The process stays when the API server is away, and works again when it is back.
+async fn survived(name: &str, admin: Kubeconfig, times: &[&str], away: Duration) -> Setting {
+    let setting = Setting::new(name, admin.clone()).await;
+    setting.unhook().await;
+    let proxy = Proxy::start(&admin).await;
+    let kubeconfig = setting.through(admin, "one", proxy.address).await;
+    let port = setting::free_port("127.0.0.1".parse().unwrap());
+    let probes = format!("--health-probe-bind-address=127.0.0.1:{port}");
+    let args = [&["--leader-elect", LEADER[1], probes.as_str()], times].concat();
+    let mut operator = Operator::start(&kubeconfig, "one", &args);
+    dealt_with(&setting, "before", "one").await;
+    proxy.cut();
+    operator.wrote("stopped working, standing by", MOMENT);
+    operator.wrote("failed to acquire the lease, retrying", MOMENT);
+    tokio::time::sleep(away).await;
+    assert_eq!(setting::probe(port, "/readyz").await.0, 503);
+    assert_eq!(setting::probe(port, "/healthz").await.0, 200);
+    proxy.mend();
+    let mended = Instant::now();
+    eventually("it leads again", || async { operator.count("leading") == 2 }).await;
+    let led = mended.elapsed();
+    dealt_with(&setting, "after", "one").await;
+    say(&format!("after an outage: led after {led:?}, worked after {:?}", mended.elapsed()));
+    assert!(!operator.output().contains("kube_client"), "kube's lines say all twice: {}", operator.output());
+    operator.terminate();
+    assert!(operator.ended(MOMENT).success(), "{}", operator.output());
+    setting
 }
 
 /// An API server that is away at the start is waited for; so is a kind that is not installed.

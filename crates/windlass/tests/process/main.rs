@@ -53,6 +53,7 @@ fn main() -> ExitCode {
         real("real::webhooks_reject_default_warn_and_convert", webhooks::real),
         real("real::a_standby_follows_a_release_a_death_and_a_partition", election::real),
         real("real::a_watch_recovers_when_the_api_server_was_away", election::recovery),
+        real("real::an_outage_longer_than_the_lease_ends_no_process", election::long_outage),
         real("real::nothing_is_lost_when_the_api_server_dies_and_returns", death::real),
     ];
     let arguments = Arguments::from_args();

@@ -211,7 +211,7 @@ impl Setting {
 }
 
 pub async fn eventually<F: Future<Output = bool>>(what: &str, mut check: impl FnMut() -> F) {
-    for _ in 0..400 {
+    for _ in 0..1200 {
         if check().await {
             return;
         }

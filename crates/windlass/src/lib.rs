@@ -86,6 +86,9 @@
 //! | `meta.SetStatusCondition` | [`conditions::set`] |
 //! | `// +kubebuilder:rbac` markers | [`Operator::rbac`], computed |
 //! | `Manager` | [`Operator`] |
+//! | `mgr.Add(Runnable)`, `AddReadyzCheck`, flags in `main` | [`Operator::task`], [`Operator::check`], [`Operator::main_with`] |
+//! | `webhook.CustomValidator`, `CustomDefaulter`, `admission.Handler` | [`webhook::Validator`], [`webhook::Defaulter`], [`webhook::Webhook::raw`] |
+//! | `conversion.Hub`, `Convertible` | [`webhook::Conversion`], [`webhook::Spoke`] |
 //! | `cache.Options{DefaultNamespaces: ..}` | [`Operator::namespaces`], `--watch-namespaces` |
 //! | `client.NewDryRunClient` | [`Operator::dry_run`], `--dry-run` |
 //! | `EnableWarmup` | always: caches and queues are filled before the lease is waited for |

@@ -17,7 +17,7 @@ use crate::{
     leader::LeaderElection,
     metrics::Metrics,
     object::{AnyObject, Kind, Object},
-    rbac::{Access, Reach, Rules},
+    rbac::{Access, Permit, Reach, Rules},
     reconciler::Reconciler,
     request::Patience,
     webhook::{self, Conversion, Defaulter, Validator, Webhook, Webhooks},
@@ -65,6 +65,7 @@ pub struct Operator {
     /// A program of its own: it waits for an API server that is away, and gives up at once when it is refused.
     alone: bool,
     setups: Vec<task::Setup>,
+    permits: Vec<Permit>,
     tasks: Vec<Task>,
     dry_run: bool,
     transforms: Transforms,
@@ -102,6 +103,7 @@ impl Operator {
             webhook_server: None,
             alone: false,
             setups: Vec::new(),
+            permits: Vec::new(),
             tasks: Vec::new(),
             dry_run: false,
             transforms: Transforms::default(),
@@ -301,7 +303,7 @@ impl Operator {
     /// });
     /// ```
     ///
-    /// What it does needs permissions of its own: [`Controller::permits`].
+    /// What it does needs permissions of its own: [`permits`](Self::permits).
     pub fn setup<F, E>(mut self, setup: impl FnOnce(Client) -> F + Send + 'static) -> Self
     where
         F: Future<Output = Result<(), E>> + Send + 'static,
@@ -314,7 +316,14 @@ impl Operator {
         self
     }
 
-    /// Runs a background task beside the controllers.
+    /// Permissions of what is no controller's: of [`setup`](Self::setup), of [tasks](Self::task) and of webhooks. As
+    /// [`Controller::permits`].
+    pub fn permits<P: Into<Permit>>(mut self, rules: impl IntoIterator<Item = P>) -> Self {
+        self.permits.extend(rules.into_iter().map(Into::into));
+        self
+    }
+
+    /// Runs a background task beside the controllers. A dry run leaves it out, since it may write.
     pub fn task(mut self, task: Task) -> Self {
         self.tasks.push(task);
         self
@@ -400,6 +409,9 @@ impl Operator {
             for permit in permits {
                 rules.permit(&permit.within(reach, &known));
             }
+        }
+        for permit in &self.permits {
+            rules.permit(&permit.within(reach, &known));
         }
         for kind in self.webhooks.admission.iter().flat_map(Webhook::read_kinds).filter(|kind| chosen(kind)) {
             rules.access(&Access::Reads(kind.clone()));

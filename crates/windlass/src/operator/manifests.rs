@@ -1,6 +1,6 @@
 //! The objects that run an operator in a cluster: CRDs, RBAC, webhooks, Services and a Deployment, all from the code.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use k8s_openapi::{
     api::rbac::v1::PolicyRule,
@@ -78,6 +78,7 @@ impl Operator {
     ///
     /// Server-side apply: what is there already stays, and running it again changes nothing.
     pub async fn install(&self, client: &Client) -> Result<Vec<String>, InstallError> {
+        let client = &self.patient(client.clone());
         let manifests = self.crd_manifests();
         let done = apply(client, self.name(), &manifests).await?;
         let crds = Api::<CustomResourceDefinition>::all(client.clone());
@@ -190,9 +191,12 @@ impl Operator {
         labelled(self, service, &format!("{}-metrics", self.name()), Some(&placement.namespace))
     }
 
-    /// The namespaces of the controllers; `None` if one of them watches all.
-    fn watched_namespaces(&self) -> Option<std::collections::BTreeSet<String>> {
-        let mut watched = std::collections::BTreeSet::new();
+    /// The namespaces of the controllers, or of the operator without any; `None` if one of them watches all.
+    pub(super) fn watched_namespaces(&self) -> Option<BTreeSet<String>> {
+        if self.controllers.is_empty() {
+            return (!self.namespaces.is_empty()).then(|| self.namespaces.iter().cloned().collect());
+        }
+        let mut watched = BTreeSet::new();
         for controller in &self.controllers {
             let own = controller.namespaces();
             let namespaces = if own.is_empty() { self.namespaces.as_slice() } else { own };

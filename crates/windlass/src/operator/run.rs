@@ -160,6 +160,10 @@ async fn run_until(
     for (name, task) in serving.iter_mut().flat_map(|serving| std::mem::take(&mut serving.tasks)) {
         background.spawn(name, task);
     }
+    if operator.dry_run && !operator.tasks.is_empty() {
+        tracing::info!("dry run: tasks are left out");
+        operator.tasks.clear();
+    }
     let (everywhere, leading) =
         std::mem::take(&mut operator.tasks).into_iter().partition(|task| task.everywhere);
     let (recorder, outbox) = Recorder::new(name.as_str().into());
@@ -223,7 +227,7 @@ async fn serve(
         clock: operator.clock.clone(),
         metrics: operator.metrics.clone(),
         caches: caches.clone(),
-        namespaces: operator.namespaces.clone(),
+        namespaces: operator.watched_namespaces().into_iter().flatten().collect(),
     };
     let server = operator.webhook_server.take();
     // Whoever embeds an operator without a server leaves the cluster alone; a program of its own clears up.

@@ -67,7 +67,7 @@ async fn a_task_is_joined_at_the_end_and_its_failure_ends_the_operator() {
         Task::new(name, move |ctx| {
             let finished = finished.clone();
             async move {
-                while ctx.sleep(Duration::from_secs(3600)).await {}
+                while ctx.sleep(Duration::from_hours(1)).await {}
                 tokio::time::sleep(Duration::from_secs(5)).await;
                 finished.fetch_add(1, Ordering::SeqCst);
                 Ok::<_, AnyError>(()).map_err(|_| "never")
@@ -77,7 +77,7 @@ async fn a_task_is_joined_at_the_end_and_its_failure_ends_the_operator() {
     let done = Task::new("done", |_| async { Ok::<_, windlass::Error>(()) });
     let operator = Operator::new("op").task(counting("a")).task(counting("b").on_every_replica()).task(done);
     let running = cluster.run(operator);
-    tokio::time::sleep(Duration::from_secs(60)).await;
+    tokio::time::sleep(Duration::from_mins(1)).await;
     assert!(!running.task.is_finished(), "a task that is done ends nothing");
     running.stop().await;
     assert_eq!(finished.load(Ordering::SeqCst), 2, "both were waited for");

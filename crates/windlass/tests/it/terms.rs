@@ -90,7 +90,7 @@ impl Reconciler for Busy {
 fn replica(cluster: &Cluster, client: Client, name: &str, ledger: &Ledger, long: Duration) -> Running {
     let busy = Busy { replica: name.to_owned(), ledger: ledger.clone(), long };
     let controller = Controller::new(busy).namespace(&cluster.namespace).concurrency(2);
-    let cluster = Cluster { operator: client, ..cluster.clone() };
+    let cluster = cluster.with_operator(client);
     cluster.run(Operator::new(name).controller(controller).leader_election(election(name)))
 }
 

@@ -64,7 +64,11 @@ pub fn real() {
         setting.unhook().await;
         let port = setting::free_port("127.0.0.1".parse().unwrap());
         let probes = format!("--health-probe-bind-address=127.0.0.1:{port}");
-        let mut operator = Operator::start(&setting.kubeconfig, "one", &["--enable-webhooks=false", &probes]);
+        let mut operator = Operator::start(
+            &setting.kubeconfig,
+            "one",
+            &["--leader-elect", "--enable-webhooks=false", &probes],
+        );
         for name in ["kept", "robbed"] {
             dealt_with(&setting, name, "one").await;
         }

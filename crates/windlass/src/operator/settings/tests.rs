@@ -82,7 +82,7 @@ fn a_programmed_election_keeps_its_lease_unless_another_is_given() {
     let other = Given {
         leader_election_id: Some("other".into()),
         leader_election_namespace: Some("away".into()),
-        leader_elect_lease_duration: Some(Time(Duration::from_secs(60))),
+        leader_elect_lease_duration: Some(Time(Duration::from_mins(1))),
         ..Given::default()
     };
     let election = read(other).election(programmed(), usual).unwrap();

@@ -12,6 +12,7 @@ use kube::{
     api::{DeleteParams, ListParams, Patch, PatchParams, PostParams, Preconditions, WatchParams},
 };
 use serde_json::{Value, json};
+use tower::Layer;
 
 use super::*;
 use crate::error::{Error, ReconcileError};
@@ -25,6 +26,7 @@ fn server(
     let (seen, metrics) = (Arc::new(AtomicUsize::new(0)), Metrics::default());
     let count = seen.clone();
     let service = service_fn(move |request| answer(count.fetch_add(1, Ordering::SeqCst), &request));
+    let service = metrics.client_layer().layer(service);
     (Patience::default().around(Client::new(service, "default"), metrics.clone()), seen, metrics)
 }
 
@@ -132,6 +134,9 @@ async fn a_read_that_was_turned_away_is_made_again_and_every_try_is_counted() {
     let page = metrics.encode().unwrap();
     let line = r#"rest_client_request_retries_total{code="429",verb="GET",host=""} 3"#;
     assert!(page.contains(line), "{page}");
+    for line in [r#"{code="429",method="GET",host=""} 3"#, r#"{code="200",method="GET",host=""} 1"#] {
+        assert!(page.contains(&format!("rest_client_requests_total{line}")), "{page}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

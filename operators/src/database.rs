@@ -1,6 +1,7 @@
 //! Database: a PostgreSQL server with its storage, credentials, backups and restores.
 //!
-//! [`api`] holds the types, [`controller`] the flow of a Database, [`deletion`] its end, [`backups`] the flow of a
+//! [`api`] holds the types, [`controller`] the flow of a Database, [`restore`] how its data comes from a backup, [`credentials`] how
+//! its passwords follow its Secret, [`deletion`] its end, [`backups`] the flow of a
 //! DatabaseBackup, [`build`] what is wanted (pure), [`storage`] how volumes grow, [`status`] what is reported (pure),
 //! [`cron`] when the next backup is due (pure), [`webhook`] what is refused before it is stored. What runs in the Pods stands in `scripts/`.
 
@@ -11,9 +12,11 @@ pub mod api;
 mod backups;
 mod build;
 mod controller;
+mod credentials;
 mod cron;
 mod deletion;
 mod quantity;
+mod restore;
 mod status;
 mod storage;
 pub mod webhook;

@@ -327,7 +327,17 @@ pub struct DatabaseStatus {
     #[schemars(with = "String")]
     pub secret_name: Option<String>,
 
-    /// Where the data was restored from. It is recorded before anything is restored.
+    /// The credentials that the server was last seen to accept, as a digest of the Secret.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    pub credentials: Option<String>,
+
+    /// Where the data is being restored from. It is recorded before anything is restored.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Location")]
+    pub restoring_from: Option<Location>,
+
+    /// Where the data was restored from. It is recorded when the restore is complete.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Location")]
     pub restored_from: Option<Location>,
@@ -351,7 +361,8 @@ pub struct DatabaseStatus {
     pub selector: String,
 
     /// Ready: the server answers. Progressing: something is being made or changed. Degraded: something needs a person.
-    /// BackupHealthy: the last backup succeeded. StorageResizing: a volume grows.
+    /// BackupHealthy: the last backup succeeded. CredentialsSynced: the server accepts what the Secret says.
+    /// StorageResizing: a volume grows.
     #[serde(default)]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["type".into()]))]
     pub conditions: Vec<Condition>,

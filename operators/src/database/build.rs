@@ -21,7 +21,8 @@ use super::{
 use crate::workload::{INSTANCE, Problem, reasons};
 
 pub(super) use jobs::{
-    backup_job, cron_job, last_backup, last_backup_name, location, removal_job, restore_job,
+    backup_job, cron_job, is_no_backup, last_backup, last_backup_name, location, login_job, removal_job, restore_job,
+    restore_name,
 };
 pub(super) use server::stateful_set;
 
@@ -157,6 +158,26 @@ pub(super) fn secret_name(db: &Database) -> String {
     format!("{}-credentials", db.name_any())
 }
 
+/// The Database that a Secret of this name is for, if it is for one.
+pub(super) fn database_of_secret(name: &str) -> Option<&str> {
+    name.strip_suffix("-credentials")
+}
+
+/// The address of a database for clients that take it in one piece.
+pub(super) fn uri(user: &str, password: &str, host: &str, port: &str, database: &str) -> String {
+    let [user, password, database] = [user, password, database].map(escaped);
+    format!("postgresql://{user}:{password}@{host}:{port}/{database}")
+}
+
+/// A text as it stands in a part of a URI.
+fn escaped(text: &str) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
+    let letter = |byte: u8| {
+        if is_plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }
+    };
+    text.bytes().map(letter).collect()
+}
+
 pub(super) fn config_name(db: &Database) -> String {
     format!("{}-config", db.name_any())
 }
@@ -183,13 +204,14 @@ pub(super) fn secret(db: &Database, password: &str, superuser: &str) -> Secret {
     let (bootstrap, namespace) = (bootstrap(db), db.namespace().unwrap_or_default());
     let host = format!("{}.{namespace}.svc", read_write(db));
     let (owner, database) = (&bootstrap.owner, &bootstrap.database);
-    let uri = format!("postgresql://{owner}:{password}@{host}:{PORT}/{database}");
+    let port = PORT.to_string();
+    let uri = uri(owner, password, &host, &port, database);
     let entries = [
         ("username", owner.as_str()),
         ("password", password),
         ("database", database),
         ("host", &host),
-        ("port", "5432"),
+        ("port", &port),
         ("uri", &uri),
         ("superuser-password", superuser),
     ];
@@ -230,6 +252,8 @@ pub(super) fn config(db: &Database) -> ConfigMap {
         ("ready.sh", include_str!("scripts/ready.sh").to_owned()),
         ("stop.sh", include_str!("scripts/stop.sh").to_owned()),
         ("backup.sh", include_str!("scripts/backup.sh").to_owned()),
+        ("passwords.sh", include_str!("scripts/passwords.sh").to_owned()),
+        ("login.sh", include_str!("scripts/login.sh").to_owned()),
     ];
     ConfigMap {
         metadata: metadata(db, config_name(db)),

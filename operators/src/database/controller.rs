@@ -15,8 +15,10 @@ use windlass::{
 };
 
 use super::{
-    api::{Database, DatabaseBackup, Location, Method, Phase},
-    build, deletion,
+    api::{Database, DatabaseBackup},
+    build,
+    credentials::{self, Credentials},
+    deletion, restore,
     status::{self, Seen},
     storage,
 };
@@ -43,6 +45,12 @@ pub enum Error {
     /// The credentials could not be written.
     #[error("failed to create the credentials")]
     CreateSecret(#[source] windlass::Error),
+    /// The credentials could not be changed.
+    #[error("failed to update the credentials")]
+    UpdateSecret(#[source] windlass::Error),
+    /// The server's Pod could not be told of other credentials.
+    #[error("failed to tell the server's Pod of its credentials")]
+    TellPod(#[source] windlass::Error),
     /// A volume claim could not be written.
     #[error("failed to create a volume claim")]
     CreateClaim(#[source] windlass::Error),
@@ -81,6 +89,8 @@ impl Error {
             Self::Build(_) | Self::Password(_) | Self::ReplaceStatefulSet(_) | Self::ReadEvents(_) => None,
             Self::Read(source)
             | Self::CreateSecret(source)
+            | Self::UpdateSecret(source)
+            | Self::TellPod(source)
             | Self::CreateClaim(source)
             | Self::ApplyChildren(source)
             | Self::GrowVolume(source)
@@ -121,15 +131,15 @@ pub fn controller(settings: Settings) -> Controller<Databases> {
         .owns::<ConfigMap>()
         .owns::<CronJob>()
         .owns::<Job>()
-        .watches::<Secret, _>(by_label::<Secret>)
+        .watches::<Secret, _>(credentials::owner)
         .watches::<PersistentVolumeClaim, _>(by_label::<PersistentVolumeClaim>)
         .watches::<Job, _>(by_label::<Job>)
         .watches::<DatabaseBackup, _>(interested)
         .watches::<StatefulSet, _>(pods::same_name::<Database, StatefulSet>)
         .permits([
-            rbac::rule("", ["secrets"], ["create", "delete"]),
+            rbac::rule("", ["secrets"], ["create", "patch", "delete"]),
             rbac::rule("", ["persistentvolumeclaims"], ["create", "patch", "delete"]),
-            rbac::rule("", ["pods"], ["delete"]),
+            rbac::rule("", ["pods"], ["patch", "delete"]),
             rbac::rule("", ["events"], ["list"]),
             rbac::rule("database.example.com", ["databasebackups"], ["create"]),
         ]);
@@ -183,13 +193,13 @@ impl Reconciler for Databases {
             tell(&db, ctx, &seen).await?;
             return Err(error);
         }
-        match source(&db, ctx) {
-            Ok(source) => converge(&db, ctx, source).await,
-            Err(waiting) => {
-                seen.waiting = Some(waiting);
-                tell(&db, ctx, &seen).await?;
-                Ok(Action::await_change())
-            }
+        let seen = look(&db, ctx)?;
+        if restore::is_due(&db, &seen) {
+            return restore::proceed(&db, ctx, seen).await;
+        }
+        match restore::record(&db, ctx, &seen).await? {
+            Some(restored) => converge(&restored, ctx, seen).await,
+            None => converge(&db, ctx, seen).await,
         }
     }
 }
@@ -206,34 +216,11 @@ fn warn(db: &Database, ctx: &Context<Database>) {
 
 /// What outlives the Database: credentials, and a volume for backups.
 async fn ensure_lasting(db: &Database, ctx: &Context<Database>) -> Result<(), Error> {
-    ensure_secret(db, ctx).await?;
+    credentials::ensure(db, ctx).await?;
     ensure_backup_claim(db, ctx).await
 }
 
-/// Makes the credentials if there are none. Those of an earlier Database of the name go with its data, and are kept.
-async fn ensure_secret(db: &Database, ctx: &Context<Database>) -> Result<(), Error> {
-    let name = build::secret_name(db);
-    let found = ctx.get::<Secret>(db.namespace().as_deref(), &name).map_err(Error::Read)?;
-    if found.is_some() {
-        return Ok(());
-    }
-    let secret = build::secret(db, &password()?, &password()?);
-    match ctx.create(secret).await {
-        Err(error) if !error.is_already_exists() => Err(Error::CreateSecret(error)),
-        _ => Ok(()),
-    }
-}
-
-/// 24 letters and digits from the system's random source.
-fn password() -> Result<String, Error> {
-    const ALPHABET: &[u8] = b"ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz23456789-_.~0OIl";
-    let mut bytes = [0_u8; 24];
-    getrandom::fill(&mut bytes).map_err(Error::Password)?;
-    // 64 of the letters: every value of six bits is one of them, none more likely than another.
-    Ok(bytes.iter().map(|byte| char::from(ALPHABET[usize::from(byte & 63)])).collect())
-}
-
-async fn ensure_claim(
+pub(super) async fn ensure_claim(
     db: &Database,
     ctx: &Context<Database>,
     name: String,
@@ -257,43 +244,8 @@ async fn ensure_backup_claim(db: &Database, ctx: &Context<Database>) -> Result<(
     ensure_claim(db, ctx, build::backup_claim(&db.name_any()), &storage).await
 }
 
-/// Where the data is to be restored from, if it is to be; or what has to be waited for.
-fn source(db: &Database, ctx: &Context<Database>) -> Result<Option<Location>, Problem> {
-    let recorded = db.status.as_ref().and_then(|status| status.restored_from.clone());
-    let Some(recovery) = build::bootstrap(db).recovery else { return Ok(None) };
-    if recorded.is_some() {
-        return Ok(recorded);
-    }
-    let name = recovery.backup_ref.name;
-    let waiting = |message: String| Problem::new("WaitingForBackup", message);
-    let found = ctx.get::<DatabaseBackup>(db.namespace().as_deref(), &name);
-    let Ok(Some(backup)) = found else {
-        return Err(waiting(format!("there is no DatabaseBackup {name}; create it, or choose another one")));
-    };
-    let status = backup.status.clone().unwrap_or_default();
-    let location = status.location.filter(|_| status.phase == Phase::Succeeded);
-    let Some(location) = location else {
-        return Err(waiting(format!("the DatabaseBackup {name} is {:?}, not Succeeded", status.phase)));
-    };
-    if location.method == Method::Physical && location.version != db.spec.version {
-        return Err(waiting(format!(
-            "the DatabaseBackup {name} holds files of version {}, which version {} cannot open; set spec.version to \
-             it, or take a Logical backup",
-            location.version, db.spec.version
-        )));
-    }
-    Ok(Some(location))
-}
-
-/// Restores first, if there is something to restore; then runs the server.
-async fn converge(db: &Database, ctx: &Context<Database>, source: Option<Location>) -> Result<Action, Error> {
-    let status = db.status.clone().unwrap_or_default();
-    let mut seen = look(db, ctx)?;
-    if let Some(location) = source.filter(|_| !status.initialized)
-        && !is_restored(db, &seen)
-    {
-        return restore(db, ctx, &location, seen).await;
-    }
+/// Runs the server.
+async fn converge(db: &Database, ctx: &Context<Database>, mut seen: Seen) -> Result<Action, Error> {
     let (set, claim) = (seen.set.clone(), seen.claim.clone());
     seen.problem = storage::shrinks(db, claim.as_deref()).map(|why| Problem::new("ShrinkRefused", why));
     let recorded;
@@ -314,18 +266,26 @@ async fn converge(db: &Database, ctx: &Context<Database>, source: Option<Locatio
         Err(other) => return Err(other),
     };
     let size = storage::wanted_template(db, current_set(db, ctx)?.as_deref());
-    let applied = apply(db, ctx, Some(&size), None).await;
+    let credentials = credentials::follow(db, ctx, &look(db, ctx)?).await?;
+    let login = credentials.as_ref().and_then(|found| found.job(db));
+    let wanted = children(db).with(build::stateful_set(db, &size)).with_some(login);
+    let applied = apply(db, ctx, wanted).await;
     let mut seen = look(db, ctx)?;
     seen.problem = storage::shrinks(db, claim.as_deref())
         .map(|why| Problem::new("ShrinkRefused", why))
         .or(problem)
-        .or_else(|| applied.as_ref().err().and_then(Problem::of));
+        .or_else(|| applied.as_ref().err().and_then(Problem::of))
+        .or_else(|| credentials.as_ref().and_then(Credentials::problem));
     let missing = seen.set.is_some() && seen.pods.is_empty();
     if missing {
         seen.refusal = refusal(db, ctx).await?;
     }
     restart(db, ctx, &seen).await?;
+    seen.credentials = credentials;
     tell(db, ctx, &seen).await?;
+    if let Some(found) = &seen.credentials {
+        credentials::announce(db, ctx, found);
+    }
     applied.map_err(Error::ApplyChildren)?;
     // Nothing that is watched tells of a Pod that was refused, or is let in at last.
     Ok(if missing { Action::requeue(LOOK_AGAIN) } else { Action::await_change() })
@@ -356,18 +316,19 @@ fn current_set(db: &Database, ctx: &Context<Database>) -> Result<Option<Arc<Stat
     Ok(owned.into_iter().find(|set| is_ours(set) && set.meta().deletion_timestamp.is_none()))
 }
 
-async fn apply(
-    db: &Database,
-    ctx: &Context<Database>,
-    size: Option<&str>,
-    restore: Option<&Location>,
-) -> windlass::Result<()> {
-    let children = Children::new()
+/// What a Database has at any time, with a server or without.
+pub(super) fn children(db: &Database) -> Children {
+    Children::new()
         .with(build::config(db))
         .with_all(build::services(db))
-        .with_some(size.map(|size| build::stateful_set(db, size)))
-        .with_some(restore.map(|location| build::restore_job(db, location)))
-        .with_some(db.spec.backup.as_ref().map(|_| build::cron_job(db)));
+        .with_some(db.spec.backup.as_ref().map(|_| build::cron_job(db)))
+}
+
+pub(super) async fn apply(
+    db: &Database,
+    ctx: &Context<Database>,
+    children: Children,
+) -> windlass::Result<()> {
     let applied = ctx.apply(children).await?;
     if applied.written() > 0 {
         let generation = db.metadata.generation.unwrap_or_default();
@@ -375,39 +336,6 @@ async fn apply(
         ctx.event(Event::normal("Applied", note));
     }
     Ok(())
-}
-
-fn restore_job(db: &Database, seen: &Seen) -> Option<Arc<Job>> {
-    let name = format!("{}-restore", db.name_any());
-    seen.jobs.iter().find(|job| job.name_any() == name).cloned()
-}
-
-/// Whether the restore is done: its Job says so, or a server that was started since has made it plain.
-fn is_restored(db: &Database, seen: &Seen) -> bool {
-    seen.set.is_some() || restore_job(db, seen).is_some_and(|job| status::is_complete(&job))
-}
-
-/// Records where the data comes from, makes its volume, and lets a Job fill it.
-async fn restore(
-    db: &Database,
-    ctx: &Context<Database>,
-    location: &Location,
-    mut seen: Seen,
-) -> Result<Action, Error> {
-    let failure = restore_job(db, &seen).and_then(|job| status::job_failure(&job));
-    match failure {
-        Some((_, why)) => seen.problem = Some(Problem::new("RestoreFailed", why)),
-        None => {
-            let message = format!("the backup {} is being restored", location.directory);
-            seen.waiting = Some(Problem::new("Restoring", message));
-        }
-    }
-    let mut recorded = status::observed(db, &seen, ctx.now());
-    recorded.restored_from = Some(location.clone());
-    report(db, ctx, recorded, ready_event).await.map_err(Error::UpdateStatus)?;
-    ensure_claim(db, ctx, build::data_claim(db), &db.spec.storage).await?;
-    apply(db, ctx, None, Some(location)).await.map_err(Error::ApplyChildren)?;
-    Ok(Action::await_change())
 }
 
 /// Restarts a server that does not run the current template: OnDelete leaves that to us.
@@ -441,6 +369,7 @@ pub(super) fn look(db: &Database, ctx: &Context<Database>) -> Result<Seen, Error
         schedule: schedules.into_iter().next(),
         jobs: jobs.into_iter().filter(is_ours).collect(),
         backups: backups.into_iter().filter(|backup| backup.spec.database_ref.name == name).collect(),
+        credentials: None,
         problem: None,
         refusal: None,
         waiting: None,

@@ -1,8 +1,11 @@
 //! The end of a Database: not while it is protected; a last backup if it asks for one; its server; its data if it says
 //! so; and only then the object itself.
 
+use std::time::Duration;
+
 use k8s_openapi::api::{
     apps::v1::StatefulSet,
+    batch::v1::Job,
     core::v1::{PersistentVolumeClaim, Pod, Secret},
 };
 use kube::{Resource, ResourceExt};
@@ -12,8 +15,12 @@ use super::{
     api::{Database, DatabaseBackup, DeletionPolicy, Phase},
     build,
     controller::{Error, FINALIZER, look, tell},
+    restore,
 };
-use crate::workload::Problem;
+use crate::workload::{Problem, pods};
+
+/// How often to look whether a Pod that restores is gone: no watch tells.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 /// Lets a Database go: not while it is protected, and with its data only if it says so.
 pub(super) async fn finalize(db: &Database, ctx: &Context<Database>) -> Result<Action, Error> {
@@ -31,7 +38,7 @@ pub(super) async fn finalize(db: &Database, ctx: &Context<Database>) -> Result<A
     if db.spec.deletion_policy == DeletionPolicy::BackupThenDelete && !is_backed_up(db, ctx).await? {
         return Ok(Action::await_change());
     }
-    // The server first: a volume that is in use is not let go.
+    // The server and the restore first: a volume that is in use is not let go.
     let owned = ctx.owned::<StatefulSet>().map_err(Error::Read)?;
     for set in owned.iter().filter(|set| set.meta().deletion_timestamp.is_none()) {
         ctx.delete(&**set).await.map_err(Error::DeleteData)?;
@@ -40,6 +47,9 @@ pub(super) async fn finalize(db: &Database, ctx: &Context<Database>) -> Result<A
     let left = ctx.indexed::<Pod>(build::UID, &uid).map_err(Error::Read)?;
     if !left.is_empty() || !owned.is_empty() {
         return Ok(Action::await_change());
+    }
+    if is_being_restored(db, ctx).await? {
+        return Ok(Action::requeue(LOOK_AGAIN));
     }
     delete_data(db, ctx).await?;
     ctx.release(FINALIZER).await.map_err(Error::Finalize)?;
@@ -81,8 +91,27 @@ async fn is_backed_up(db: &Database, ctx: &Context<Database>) -> Result<bool, Er
     Ok(false)
 }
 
+/// Whether a Pod that restores may still write. Its Job goes first, or there would be another one.
+async fn is_being_restored(db: &Database, ctx: &Context<Database>) -> Result<bool, Error> {
+    let name = build::restore_name(db);
+    let jobs = ctx.owned::<Job>().map_err(Error::Read)?;
+    for job in jobs.iter().filter(|job| job.name_any() == name && job.meta().deletion_timestamp.is_none()) {
+        ctx.delete(&**job).await.map_err(Error::DeleteData)?;
+    }
+    let all = ctx.list::<Pod>(db.namespace().as_deref()).map_err(Error::Read)?;
+    let writes = |pod: &Pod| {
+        pod.labels().get("batch.kubernetes.io/job-name") == Some(&name) && !pods::is_finished(pod)
+    };
+    Ok(all.iter().any(|pod| writes(pod)))
+}
+
+/// Deletes what the policy says, unless it is the data of an earlier Database that this one has never opened.
 async fn delete_data(db: &Database, ctx: &Context<Database>) -> Result<(), Error> {
     let namespace = db.namespace();
+    let data = ctx.get::<PersistentVolumeClaim>(namespace.as_deref(), &build::data_claim(db));
+    if !restore::owns_data(db, data.map_err(Error::Read)?.as_deref()) {
+        return Ok(());
+    }
     let mut claims = vec![build::data_claim(db)];
     match db.spec.deletion_policy {
         DeletionPolicy::Retain => return Ok(()),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use k8s_openapi::{
     api::{
         apps::v1::StatefulSet,
-        batch::v1::{CronJob, Job},
+        batch::v1::{CronJob, Job, JobCondition},
         core::v1::{PersistentVolumeClaim, Pod},
     },
     apimachinery::pkg::apis::meta::v1::{Condition, Time},
@@ -18,6 +18,7 @@ use windlass::{
 use super::{
     api::{Database, DatabaseBackup, DatabaseStatus, Phase, Services},
     build,
+    credentials::Credentials,
     cron::{self, Schedule},
     quantity,
 };
@@ -27,6 +28,12 @@ use crate::workload::{Problem, known, pods, reasons};
 pub(super) const BACKUP_HEALTHY: &str = "BackupHealthy";
 /// Whether a volume grows.
 pub(super) const STORAGE_RESIZING: &str = "StorageResizing";
+
+/// Whether the server accepts what the Secret says.
+pub(super) const CREDENTIALS_SYNCED: &str = "CredentialsSynced";
+
+/// The reason while the server is being brought in line with other credentials.
+const SYNCING: &str = "SyncingCredentials";
 
 /// What is there of a Database.
 #[derive(Clone, Debug, Default)]
@@ -38,6 +45,8 @@ pub(super) struct Seen {
     /// The Jobs of this Database: scheduled backups and the restore.
     pub(super) jobs: Vec<Arc<Job>>,
     pub(super) backups: Vec<Arc<DatabaseBackup>>,
+    /// How the server stands to its credentials, where that was looked at.
+    pub(super) credentials: Option<Credentials>,
     /// What keeps the Database from being what it should be.
     pub(super) problem: Option<Problem>,
     /// Why no server is made, as the cluster's own events say.
@@ -70,13 +79,39 @@ pub(super) fn observed(db: &Database, seen: &Seen, now: Timestamp) -> DatabaseSt
         ready_condition(ready, seen),
         progressing(db, ready, seen),
         degraded(seen),
-        backup_healthy(seen, &status),
+        backup_healthy(db, seen, &status),
     ];
     for condition in judged {
         conditions::set(&mut status.conditions, condition, db, now);
     }
+    if let Some(found) = &seen.credentials {
+        conditions::set(&mut status.conditions, credentials_synced(db, found), db, now);
+    }
+    if let Some(Credentials::Synced(accepted)) = &seen.credentials {
+        status.credentials = Some(accepted.clone());
+    }
     resizing(db, &mut status, now);
     status
+}
+
+fn credentials_synced(db: &Database, found: &Credentials) -> Condition {
+    let secret = build::secret_name(db);
+    match found {
+        Credentials::Synced(_) => {
+            let message = format!("the server accepts the credentials of the Secret {secret}");
+            is_true(CREDENTIALS_SYNCED, "LoginSucceeded", message)
+        }
+        Credentials::Waiting => {
+            let message = format!("no server runs that could be asked about the Secret {secret}");
+            is_false(CREDENTIALS_SYNCED, "WaitingForServer", message)
+        }
+        Credentials::Syncing(_) => is_false(CREDENTIALS_SYNCED, SYNCING, syncing(db)),
+        Credentials::Failed(_, problem) => is_false(CREDENTIALS_SYNCED, problem.reason, &problem.message),
+    }
+}
+
+fn syncing(db: &Database) -> String {
+    format!("the server is being brought in line with the Secret {}", build::secret_name(db))
 }
 
 /// The size of the data's volume, as the storage system says.
@@ -104,7 +139,11 @@ fn progressing(db: &Database, ready: i32, seen: &Seen) -> Condition {
         return is_true(PROGRESSING, waiting.reason, &waiting.message);
     }
     let current = seen.set.as_ref().is_some_and(|set| seen.pods.iter().all(|pod| runs_current(set, pod)));
-    if ready > 0 && current {
+    // It may have come up since its credentials were looked at.
+    let unsynced = matches!(seen.credentials, Some(Credentials::Syncing(_) | Credentials::Waiting));
+    if ready > 0 && current && unsynced {
+        is_true(PROGRESSING, SYNCING, syncing(db))
+    } else if ready > 0 && current {
         let message = format!("the server runs version {} with the current settings", db.spec.version);
         is_false(PROGRESSING, reasons::ROLLOUT_COMPLETE, message)
     } else {
@@ -148,8 +187,9 @@ fn next_backup(db: &Database, now: Timestamp) -> Option<Time> {
 }
 
 /// The newest backup decides: of the Jobs of the schedule, and of the backups on demand.
-fn backup_healthy(seen: &Seen, status: &DatabaseStatus) -> Condition {
-    let failed_jobs = seen.jobs.iter().filter_map(|job| job_failure(job));
+fn backup_healthy(db: &Database, seen: &Seen, status: &DatabaseStatus) -> Condition {
+    let backups = seen.jobs.iter().filter(|job| !build::is_no_backup(db, job));
+    let failed_jobs = backups.filter_map(|job| job_failure(job));
     let failed = seen.backups.iter().filter_map(|backup| {
         let status = backup.status.as_ref().filter(|status| status.phase == Phase::Failed)?;
         Some((status.completion_time.clone()?, status.error.clone().unwrap_or_default()))
@@ -171,6 +211,15 @@ pub(super) fn job_failure(job: &Job) -> Option<(Time, String)> {
     let name = job.metadata.name.as_deref().unwrap_or_default();
     let why = failed.message.clone().unwrap_or_default();
     Some((failed.last_transition_time.clone()?, format!("Job {name}: {why}")))
+}
+
+/// Whether a Job failed because its Pod said that another attempt is of no use.
+pub(super) fn is_refused(job: &Job) -> bool {
+    let conditions = job.status.as_ref().and_then(|status| status.conditions.as_ref());
+    let refused = |found: &JobCondition| {
+        found.type_ == "Failed" && found.status == "True" && found.reason.as_deref() == Some("PodFailurePolicy")
+    };
+    conditions.is_some_and(|all| all.iter().any(refused))
 }
 
 /// Whether a Job has done its work.

@@ -1,7 +1,10 @@
 //! Database and DatabaseBackup, from the seed's YAML to a restore.
 
 mod crash;
+mod credentials;
 mod postgres;
+mod recovery;
+mod scripts;
 
 use std::time::Duration;
 

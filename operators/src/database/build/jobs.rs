@@ -7,8 +7,13 @@ use k8s_openapi::{
 use kube::ResourceExt;
 use serde_json::{Value, json};
 
-use super::server::{config_volume, container, pod_security, temporary, without_nulls};
-use crate::database::api::{Database, DatabaseBackup, DatabaseBackupSpec, Location, Method, Reference};
+use super::server::{
+    config_volume, container, image_pull_policy, pod_security, secret_key, temporary, without_nulls,
+};
+use crate::{
+    database::api::{Database, DatabaseBackup, DatabaseBackupSpec, Location, Method, Reference},
+    workload::digest,
+};
 
 /// Where on its volume a backup on demand stands.
 pub(crate) fn location(db: &Database, backup: &DatabaseBackup) -> Location {
@@ -35,7 +40,7 @@ pub(crate) fn cron_job(db: &Database) -> CronJob {
         "failedJobsHistoryLimit": 3,
         "jobTemplate": {
             "metadata": {"labels": labels(db)},
-            "spec": job_spec(db, &backup_container(db, "scheduled", None, backup.method), "backups", &super::backup_claim(&db.name_any())),
+            "spec": job_spec(db, &backup_container(db, "scheduled", None, backup.method), &[backups_volume(db)]),
         },
     });
     CronJob {
@@ -51,8 +56,23 @@ pub(crate) fn backup_job(db: &Database, backup: &DatabaseBackup) -> Job {
     let container = backup_container(db, "on-demand", Some(&name), backup.spec.method);
     let mut metadata = super::metadata(db, format!("{name}-backup"));
     metadata.labels = Some(labels(db));
-    let spec = job_spec(db, &container, "backups", &super::backup_claim(&db.name_any()));
+    let spec = job_spec(db, &container, &[backups_volume(db)]);
     Job { metadata, spec: serde_json::from_value(spec).expect("a Job must fit its type"), status: None }
+}
+
+/// The exit code with which `prepare.sh` refuses to restore into a volume that holds something else.
+const REFUSED: i32 = 73;
+
+/// The name of the Job that restores.
+pub(crate) fn restore_name(db: &Database) -> String {
+    format!("{}-restore", db.name_any())
+}
+
+/// What a restore leaves in the volume: for which Database it was made, and from what. Another Database of the name has
+/// another uid, and what the first one has written since is no longer what the backup holds.
+fn restore_mark(db: &Database, from: &Location) -> String {
+    let uid = db.uid().unwrap_or_default();
+    format!("{uid} {}/{} {}", from.claim, from.directory, from.method.as_str())
 }
 
 /// The restore of a backup into the volume of a Database that has not started yet.
@@ -61,12 +81,45 @@ pub(crate) fn restore_job(db: &Database, from: &Location) -> Job {
     let env = container["env"].as_array_mut().expect("a container must have its environment");
     env.push(json!({"name": "RESTORE_METHOD", "value": from.method.as_str()}));
     env.push(json!({"name": "RESTORE_FROM", "value": format!("/backups/{}", from.directory)}));
-    let mut spec = job_spec(db, &container, "backups", &from.claim);
-    let volumes = spec["template"]["spec"]["volumes"].as_array_mut().expect("a Job must have its volumes");
-    volumes.push(json!({"name": "data", "persistentVolumeClaim": {"claimName": super::data_claim(db)}}));
-    let mut metadata = super::metadata(db, format!("{}-restore", db.name_any()));
+    env.push(json!({"name": "RESTORE_MARK", "value": restore_mark(db, from)}));
+    let volumes = [claim_volume("backups", &from.claim), claim_volume("data", &super::data_claim(db))];
+    let mut spec = job_spec(db, &container, &volumes);
+    // A refusal is final. With a policy there is also no second Pod before the first has ended: both would write.
+    spec["podFailurePolicy"] = json!({"rules": [{
+        "action": "FailJob",
+        "onExitCodes": {"containerName": "restore", "operator": "In", "values": [REFUSED]},
+    }]});
+    let mut metadata = super::metadata(db, restore_name(db));
     metadata.labels = Some(labels(db));
     Job { metadata, spec: serde_json::from_value(spec).expect("a Job must fit its type"), status: None }
+}
+
+/// A login with what the Secret says. Its name tells what it runs and which credentials it tries, so that another wish is
+/// another Job: what a Job runs cannot be changed.
+pub(crate) fn login_job(db: &Database, credentials: &str) -> Job {
+    let mut container = container(db, "login", "login.sh", &[]);
+    let env = container["env"].as_array_mut().expect("a container must have its environment");
+    env.extend([
+        json!({"name": "PGHOST", "value": super::read_write(db)}),
+        json!({"name": "SERVICE_ADDRESS", "value": service_address(db)}),
+        json!({"name": "PGDATABASE", "valueFrom": secret_key(db, "database")}),
+        json!({"name": "LOGIN_USER", "valueFrom": secret_key(db, "username")}),
+    ]);
+    let spec = job_spec(db, &container, &[]);
+    let name = format!("{}{}", login_prefix(db), digest::of(&(&spec, credentials)));
+    let mut metadata = super::metadata(db, name);
+    metadata.labels = Some(labels(db));
+    Job { metadata, spec: serde_json::from_value(spec).expect("a Job must fit its type"), status: None }
+}
+
+fn login_prefix(db: &Database) -> String {
+    format!("{}-login-", db.name_any())
+}
+
+/// Whether a Job of a Database does something else than to take a backup.
+pub(crate) fn is_no_backup(db: &Database, job: &Job) -> bool {
+    let name = job.name_any();
+    name == restore_name(db) || name.starts_with(&login_prefix(db))
 }
 
 /// The name of the backup that a Database takes before it goes: another one for each life of the name.
@@ -158,14 +211,22 @@ fn service_address(db: &Database) -> String {
     format!("$({}_SERVICE_HOST)", super::read_write(db).to_uppercase().replace('-', "_"))
 }
 
-fn job_spec(db: &Database, container: &Value, volume: &str, claim: &str) -> Value {
+fn claim_volume(name: &str, claim: &str) -> Value {
+    json!({"name": name, "persistentVolumeClaim": {"claimName": claim}})
+}
+
+fn backups_volume(db: &Database) -> Value {
+    claim_volume("backups", &super::backup_claim(&db.name_any()))
+}
+
+fn job_spec(db: &Database, container: &Value, more: &[Value]) -> Value {
     let options = db.spec.pod.clone().unwrap_or_default();
     let mut annotations = options.annotations;
     // What makes the server's Pods fail on a simulated node is no wish for the Jobs.
     annotations.retain(|name, _| !name.starts_with("windlass.dev/"));
     let mut container = container.clone();
-    container["imagePullPolicy"] =
-        json!(options.image_pull_policy.map(crate::workload::ImagePullPolicy::as_str));
+    container["imagePullPolicy"] = json!(image_pull_policy(db));
+    let volumes: Vec<Value> = [config_volume(db), temporary()].into_iter().chain(more.iter().cloned()).collect();
     without_nulls(json!({
         "backoffLimit": 3,
         "template": {
@@ -178,11 +239,7 @@ fn job_spec(db: &Database, container: &Value, volume: &str, claim: &str) -> Valu
                 "tolerations": options.tolerations,
                 "imagePullSecrets": options.image_pull_secrets,
                 "containers": [container],
-                "volumes": [
-                    config_volume(db),
-                    temporary(),
-                    {"name": volume, "persistentVolumeClaim": {"claimName": claim}},
-                ],
+                "volumes": volumes,
             },
         },
     }))

@@ -7,13 +7,16 @@ use serde_json::{Value, json};
 use super::{PORT, USER};
 use crate::{
     database::api::Database,
-    workload::{PodOptions, digest},
+    workload::{ImagePullPolicy, PodOptions, digest},
 };
 
 /// The annotation of Pods that changes with the server's settings.
 const CONFIG_HASH: &str = "database.example.com/config-hash";
 /// Where the data is, below the volume's own directory, in which some filesystems keep their own.
 const DATA: &str = "/var/lib/postgresql/data";
+
+/// Where the Secret is, for what follows it.
+const CREDENTIALS: &str = "/etc/windlass-credentials";
 
 /// The server. `size` is that of the claim's template, which cannot be changed on a StatefulSet that is there.
 pub(crate) fn stateful_set(db: &Database, size: &str) -> StatefulSet {
@@ -56,8 +59,8 @@ fn template(db: &Database) -> PodTemplateSpec {
             "securityContext": pod_security(),
             "terminationGracePeriodSeconds": 120,
             "initContainers": [container(db, "prepare", "prepare.sh", &["data"])],
-            "containers": [server(db)],
-            "volumes": [config_volume(db), temporary()],
+            "containers": [server(db), passwords(db)],
+            "volumes": [config_volume(db), temporary(), credentials_volume(db)],
         },
     });
     let template = serde_json::from_value(template).expect("a template must fit its type");
@@ -80,6 +83,24 @@ fn server(db: &Database) -> Value {
     server["ports"] = json!([{"name": "postgresql", "containerPort": PORT, "protocol": "TCP"}]);
     server["lifecycle"] = json!({"preStop": {"exec": {"command": ["sh", "/etc/windlass/stop.sh"]}}});
     server
+}
+
+/// What keeps the roles' passwords as the Secret says, beside the server, whose socket it shares.
+fn passwords(db: &Database) -> Value {
+    let mut container = container(db, "credentials", "passwords.sh", &[]);
+    let mount = json!({"name": "credentials", "mountPath": CREDENTIALS, "readOnly": true});
+    container["volumeMounts"].as_array_mut().expect("a container must have its volumes").push(mount);
+    // The values of variables are those of the start; the files are those of now.
+    container["env"] = json!([
+        {"name": "PGMAJOR", "value": db.spec.version},
+        {"name": "CREDENTIALS", "value": CREDENTIALS},
+    ]);
+    container["imagePullPolicy"] = json!(image_pull_policy(db));
+    without_nulls(container)
+}
+
+pub(super) fn image_pull_policy(db: &Database) -> Option<&'static str> {
+    db.spec.pod.as_ref()?.image_pull_policy.map(ImagePullPolicy::as_str)
 }
 
 /// A container that runs a script of ours in the server's image.
@@ -114,7 +135,7 @@ pub(super) fn container(db: &Database, name: &str, script: &str, volumes: &[&str
     })
 }
 
-fn secret_key(db: &Database, key: &str) -> Value {
+pub(super) fn secret_key(db: &Database, key: &str) -> Value {
     json!({"secretKeyRef": {"name": super::secret_name(db), "key": key}})
 }
 
@@ -131,6 +152,10 @@ pub(super) fn pod_security() -> Value {
 
 pub(super) fn config_volume(db: &Database) -> Value {
     json!({"name": "config", "configMap": {"name": super::config_name(db)}})
+}
+
+fn credentials_volume(db: &Database) -> Value {
+    json!({"name": "credentials", "secret": {"secretName": super::secret_name(db), "defaultMode": 0o440}})
 }
 
 pub(super) fn temporary() -> Value {

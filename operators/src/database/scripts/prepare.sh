@@ -13,10 +13,31 @@ verify() {
     fi
 }
 
+# Says why in the Pod's last word, with the code by which the restore's Job knows that another attempt is of no use.
+refuse() {
+    echo "$1" >&2
+    printf '%s' "$1" > "${TERMINATION_LOG:-/dev/termination-log}"
+    exit 73
+}
+
+# What the data was restored from, and for which Database. It lies within the data, so one rename makes both real.
+mark=windlass-restored
+
 if [ -s "$PGDATA/PG_VERSION" ]; then
     found=$(cat "$PGDATA/PG_VERSION")
+    if [ -n "${RESTORE_MARK:-}" ]; then
+        # This very restore was done before, by a Pod whose end nobody saw.
+        [ "$(cat "$PGDATA/$mark" 2> /dev/null)" = "$RESTORE_MARK" ] && exit 0
+        refuse "the volume holds data of PostgreSQL $found that this restore did not make"
+    fi
     [ "$found" = "$PGMAJOR" ] && exit 0
     echo "the data directory was made by PostgreSQL $found and cannot be opened by $PGMAJOR" >&2
+    exit 1
+fi
+# An empty directory is nothing; files without a version are somebody's, and the rename below would go beside them.
+if [ -e "$PGDATA" ] && ! rmdir "$PGDATA" 2> /dev/null; then
+    [ -z "${RESTORE_MARK:-}" ] || refuse "the volume holds files in the place of the data that this restore did not make"
+    echo "$PGDATA holds files and is no data directory; move them away, or delete the claim" >&2
     exit 1
 fi
 
@@ -61,5 +82,9 @@ if [ "${RESTORE_METHOD:-}" = Logical ]; then
 fi
 
 pg_ctl --pgdata="$new" --wait --mode=fast stop
+# A copy of files may bring the mark of its own past.
+rm -f "$new/$mark"
+[ -z "${RESTORE_MARK:-}" ] || printf '%s\n' "$RESTORE_MARK" > "$new/$mark"
 sync
 mv "$new" "$PGDATA"
+sync

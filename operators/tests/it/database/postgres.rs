@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use k8s_openapi::api::{
     batch::v1::CronJob,
-    core::v1::{PersistentVolume, PersistentVolumeClaim, Pod, ResourceQuota},
+    core::v1::{PersistentVolume, PersistentVolumeClaim, Pod, ResourceQuota, Secret},
 };
 use kube::{
     Api, ResourceExt,
@@ -14,7 +14,11 @@ use kube::{
 };
 use serde_json::{Value, json};
 
-use super::{condition, create, database, merge, operator, settled};
+use super::{
+    condition, create,
+    credentials::{accepted, set},
+    database, merge, operator, settled,
+};
 use crate::bed::{Bed, Ground, eventually, run};
 
 /// Defines tests for the real cluster only: a simulated node runs no server.
@@ -35,15 +39,29 @@ with_real_servers! {
     rows_survive_kill_9_and_growth
     a_dump_moves_rows_to_a_newer_version
     a_quota_that_forbids_the_server_is_told
+    kept_data_is_never_passed_off_as_restored
+    other_passwords_are_accepted_by_the_running_server
+    a_lost_secret_locks_nobody_out_of_kept_data
 }
 
 const ROWS: &str = "SELECT count(*) || ':' || sum(n) FROM t";
 
 /// Runs SQL as the application does: from another Pod, through the Service, with the Secret's credentials.
 async fn sql(bed: &Bed, db: &str, statement: &str) -> String {
+    let (phase, log) = client(bed, db, statement, None).await;
+    assert_eq!(phase, "Succeeded", "{statement}: {log}");
+    log
+}
+
+/// Runs SQL with the Secret's credentials, or another password, and returns how that ended and what was printed.
+async fn client(bed: &Bed, db: &str, statement: &str, password: Option<&str>) -> (String, String) {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     let name = format!("client-{}", NEXT.fetch_add(1, Ordering::Relaxed));
     let key = |key: &str| json!({"secretKeyRef": {"name": format!("{db}-credentials"), "key": key}});
+    let password = match password {
+        Some(password) => json!({"name": "PGPASSWORD", "value": password}),
+        None => json!({"name": "PGPASSWORD", "valueFrom": key("password")}),
+    };
     let host = format!("$({}_RW_SERVICE_HOST)", db.to_uppercase().replace('-', "_"));
     // Ready is the server's word; until the node's proxy has heard it too, the Service refuses connections.
     let script = "for attempt in $(seq 150); do pg_isready --quiet && break; sleep 0.2; done; \
@@ -60,7 +78,7 @@ async fn sql(bed: &Bed, db: &str, statement: &str) -> String {
                     // The testbed has no DNS; the kubelet tells each container the addresses of the Services.
                     {"name": "PGHOST", "value": host},
                     {"name": "PGUSER", "valueFrom": key("username")},
-                    {"name": "PGPASSWORD", "valueFrom": key("password")},
+                    password,
                     {"name": "PGDATABASE", "valueFrom": key("database")},
                     {"name": "STATEMENT", "value": statement},
                 ],
@@ -68,11 +86,18 @@ async fn sql(bed: &Bed, db: &str, statement: &str) -> String {
         },
     });
     bed.create::<Pod>(pod).await;
-    finished(bed, &name, statement).await
+    ended(bed, &name, statement).await
 }
 
 /// What a Pod printed that ran to its end.
 async fn finished(bed: &Bed, name: &str, what: &str) -> String {
+    let (phase, log) = ended(bed, name, what).await;
+    assert_eq!(phase, "Succeeded", "{what}: {log}");
+    log
+}
+
+/// How a Pod ended, and what it printed.
+async fn ended(bed: &Bed, name: &str, what: &str) -> (String, String) {
     let pods = bed.api::<Pod>();
     let phase = eventually(&format!("{name} has run {what}"), || async {
         let phase = pods.get(name).await.unwrap().status?.phase?;
@@ -80,9 +105,8 @@ async fn finished(bed: &Bed, name: &str, what: &str) -> String {
     })
     .await;
     let log = pods.logs(name, &LogParams::default()).await.unwrap();
-    assert_eq!(phase, "Succeeded", "{what}: {log}");
     pods.delete(name, &DeleteParams::default()).await.unwrap();
-    log.trim().to_owned()
+    (phase, log.trim().to_owned())
 }
 
 async fn fill(bed: &Bed, db: &str) -> String {
@@ -160,7 +184,7 @@ async fn rows_survive_kill_9_and_growth(bed: Bed) {
     kill_9(&bed, &before).await;
     eventually("the server was started again", || async {
         let pod = bed.api::<Pod>().get("db-0").await.unwrap();
-        let status = pod.status?.container_statuses?.into_iter().next()?;
+        let status = pod.status?.container_statuses?.into_iter().find(|it| it.name == "postgresql")?;
         (status.restart_count == 1 && status.ready).then_some(())
     })
     .await;
@@ -181,7 +205,8 @@ async fn rows_survive_kill_9_and_growth(bed: Bed) {
 
 /// Kills the first process of the server from outside its container, as the kernel would.
 async fn kill_9(bed: &Bed, pod: &Pod) {
-    let status = pod.status.as_ref().and_then(|status| status.container_statuses.as_ref()?.first()).unwrap();
+    let all = pod.status.as_ref().and_then(|status| status.container_statuses.as_ref()).unwrap();
+    let status = all.iter().find(|status| status.name == "postgresql").unwrap();
     let id = status.container_id.as_ref().unwrap().rsplit('/').next().unwrap();
     let script = "for process in $(ls /proc | grep -E '^[0-9]+$' | sort -n); do \
                   grep -q \"$ID\" /proc/$process/cgroup 2>/dev/null && kill -9 $process && exit 0; done; exit 1";
@@ -272,4 +297,106 @@ async fn a_quota_that_forbids_the_server_is_told(bed: Bed) {
     quotas.patch("none", &PatchParams::default(), &more).await.unwrap();
     settled(&bed, "db").await;
     condition(&bed, "db", "Degraded", "False", "AsExpected").await;
+}
+
+/// Deletes a Database and waits until it and its server are gone. Its volumes are kept.
+async fn let_go(bed: &Bed) {
+    bed.dynamic("database").delete("db", &DeleteParams::default()).await.unwrap();
+    eventually("the Database and its server are gone", || async {
+        let gone = bed.dynamic("database").get_opt("db").await.unwrap().is_none()
+            && bed.api::<Pod>().get_opt("db-0").await.unwrap().is_none();
+        gone.then_some(())
+    })
+    .await;
+}
+
+/// A row that was written after a backup is not in that backup; where it is seen, the data is not what was asked for.
+async fn kept_data_is_never_passed_off_as_restored(bed: Bed) {
+    create(&bed, "database", database("db", json!({}))).await;
+    settled(&bed, "db").await;
+    let rows = fill(&bed, "db").await;
+    backup(&bed, "db", "files", "Physical").await;
+    backup(&bed, "db", "dump", "Logical").await;
+    sql(&bed, "db", "INSERT INTO t VALUES (1)").await;
+    let_go(&bed).await;
+
+    for from in ["files", "dump"] {
+        create(&bed, "database", database("db", restored_from(from))).await;
+        let message = condition(&bed, "db", "Degraded", "True", "RestoreRefused").await;
+        assert!(message.contains("data-db-0"), "{message}");
+        condition(&bed, "db", "Ready", "False", "RestoreRefused").await;
+        let status = bed.dynamic("database").get("db").await.unwrap().data["status"].clone();
+        assert_eq!(status["restoredFrom"], Value::Null, "{status}");
+        let_go(&bed).await;
+    }
+    create(&bed, "database", database("db", json!({}))).await;
+    settled(&bed, "db").await;
+    assert_eq!(sql(&bed, "db", ROWS).await, "10001:50005001", "nobody has touched it");
+    let_go(&bed).await;
+
+    for from in ["files", "dump"] {
+        create(&bed, "database", database("db", restored_from(from))).await;
+        condition(&bed, "db", "Degraded", "True", "RestoreRefused").await;
+        bed.api::<PersistentVolumeClaim>().delete("data-db-0", &DeleteParams::default()).await.unwrap();
+        let status = settled(&bed, "db").await;
+        assert_eq!(status["restoredFrom"]["directory"], format!("on-demand/{from}"));
+        assert_eq!(sql(&bed, "db", ROWS).await, rows, "what the backup {from} holds, and nothing else");
+        // A restart finds data that was restored, and goes on with it.
+        sql(&bed, "db", "INSERT INTO t VALUES (2)").await;
+        let before = bed.api::<Pod>().get("db-0").await.unwrap();
+        bed.api::<Pod>().delete("db-0", &DeleteParams::default()).await.unwrap();
+        eventually("another server runs", || async {
+            let pod = bed.api::<Pod>().get_opt("db-0").await.unwrap()?;
+            (pod.uid() != before.uid()).then_some(())
+        })
+        .await;
+        settled(&bed, "db").await;
+        assert_eq!(sql(&bed, "db", ROWS).await, "10001:50005002");
+        let_go(&bed).await;
+    }
+}
+
+async fn other_passwords_are_accepted_by_the_running_server(bed: Bed) {
+    create(&bed, "database", database("db", json!({"parameters": {"log_statement": "all"}}))).await;
+    let first = settled(&bed, "db").await["credentials"].clone();
+    let rows = fill(&bed, "db").await;
+    let secret = bed.api::<Secret>().get("db-credentials").await.unwrap().data.unwrap();
+    let old = String::from_utf8(secret["password"].0.clone()).unwrap();
+    let before = bed.api::<Pod>().get("db-0").await.unwrap();
+
+    let odd = "it's \"new\", with `signs` $HOME \\ and a line's end\n";
+    set(&bed, &[("password", odd), ("superuser-password", "another superuser")]).await;
+    let second = accepted(&bed, &first).await;
+    assert_eq!(sql(&bed, "db", ROWS).await, rows);
+    let (phase, log) = client(&bed, "db", ROWS, Some(&old)).await;
+    assert_eq!(phase, "Failed", "the old password is of no use: {log}");
+    assert!(log.contains("password authentication failed"), "{log}");
+    // A backup logs in as the superuser, whose password is another one too.
+    backup(&bed, "db", "files", "Physical").await;
+
+    bed.api::<Secret>().delete("db-credentials", &DeleteParams::default()).await.unwrap();
+    accepted(&bed, &second).await;
+    assert_eq!(sql(&bed, "db", ROWS).await, rows);
+
+    let after = bed.api::<Pod>().get("db-0").await.unwrap();
+    assert_eq!(after.uid(), before.uid(), "the server went on running");
+    let statuses = after.status.unwrap().container_statuses.unwrap();
+    assert!(statuses.iter().all(|status| status.restart_count == 0), "{statuses:?}");
+    let server = LogParams { container: Some("postgresql".into()), ..LogParams::default() };
+    let log = bed.api::<Pod>().logs("db-0", &server).await.unwrap();
+    assert!(log.contains("generate_series"), "statements are logged: {log}");
+    assert!(!log.contains("another superuser"), "passwords are not: {log}");
+}
+
+/// A Secret that is gone while there is no Database: the next one makes other passwords, for roles that have the old ones.
+async fn a_lost_secret_locks_nobody_out_of_kept_data(bed: Bed) {
+    create(&bed, "database", database("db", json!({}))).await;
+    settled(&bed, "db").await;
+    let rows = fill(&bed, "db").await;
+    let_go(&bed).await;
+    bed.api::<Secret>().delete("db-credentials", &DeleteParams::default()).await.unwrap();
+    create(&bed, "database", database("db", json!({}))).await;
+    settled(&bed, "db").await;
+    condition(&bed, "db", "CredentialsSynced", "True", "LoginSucceeded").await;
+    assert_eq!(sql(&bed, "db", ROWS).await, rows);
 }

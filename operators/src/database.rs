@@ -1,9 +1,9 @@
 //! Database: a PostgreSQL server with its storage, credentials, backups and restores.
 //!
-//! [`api`] holds the types, [`controller`] the flow of a Database, [`restore`] how its data comes from a backup, [`credentials`] how
-//! its passwords follow its Secret, [`deletion`] its end, [`backups`] the flow of a
-//! DatabaseBackup, [`build`] what is wanted (pure), [`storage`] how volumes grow, [`status`] what is reported (pure),
-//! [`cron`] when the next backup is due (pure), [`webhook`] what is refused before it is stored. What runs in the Pods stands in `scripts/`.
+//! [`api`] holds the types, [`controller`] the flow of a Database, [`restore`] how its data comes from a backup,
+//! [`credentials`] how its passwords follow its Secret, [`deletion`] its end, [`backups`] the flow of a DatabaseBackup,
+//! [`build`] what is wanted (pure), [`storage`] how volumes grow, [`status`] what is reported (pure), [`cron`] when the next
+//! backup is due (pure), [`webhook`] what is refused before it is stored. What runs in the Pods stands in `scripts/`.
 
 use kube::core::ObjectMeta;
 use windlass::{Operator, webhook::Conversion};

@@ -21,8 +21,8 @@ use super::{
 use crate::workload::{INSTANCE, Problem, reasons};
 
 pub(super) use jobs::{
-    backup_job, cron_job, is_no_backup, last_backup, last_backup_name, location, login_job, removal_job, restore_job,
-    restore_name,
+    backup_job, cron_job, is_no_backup, last_backup, last_backup_name, location, login_job, removal_job,
+    restore_job, restore_name,
 };
 pub(super) use server::stateful_set;
 

@@ -98,7 +98,8 @@ fn find<'a>(jobs: &'a [Arc<Job>], name: &str) -> Option<&'a Job> {
 /// A digest of what a Secret says. Without the Secret's uid, which nobody knows who cannot read the Secret, it would
 /// tell whoever can read a status whether they have guessed a password.
 fn digest(secret: &Secret) -> Result<String, Problem> {
-    let text = |key: &str| secret.data.as_ref().and_then(|data| data.get(key)).filter(|text| !text.0.is_empty());
+    let text =
+        |key: &str| secret.data.as_ref().and_then(|data| data.get(key)).filter(|text| !text.0.is_empty());
     let incomplete = |what: String| {
         let name = secret.name_any();
         let message = format!("the Secret {name} {what}; mend it, or delete it to have new passwords made");
@@ -165,7 +166,8 @@ pub(super) async fn follow(
     ctx: &Context<Database>,
     seen: &Seen,
 ) -> Result<Option<Credentials>, Error> {
-    let secret = ctx.get::<Secret>(db.namespace().as_deref(), &build::secret_name(db)).map_err(Error::Read)?;
+    let secret =
+        ctx.get::<Secret>(db.namespace().as_deref(), &build::secret_name(db)).map_err(Error::Read)?;
     let Some(secret) = secret else { return Ok(None) };
     let mut found = Credentials::of(db, seen, &secret);
     if let Credentials::Syncing(wanted) = &found {

@@ -50,11 +50,7 @@ fn is_about(job: &Job, claim: Option<&PersistentVolumeClaim>) -> bool {
 }
 
 /// Does the next step of a restore, and tells how far it is.
-pub(super) async fn proceed(
-    db: &Database,
-    ctx: &Context<Database>,
-    mut seen: Seen,
-) -> Result<Action, Error> {
+pub(super) async fn proceed(db: &Database, ctx: &Context<Database>, mut seen: Seen) -> Result<Action, Error> {
     let job = job(db, &seen);
     let claim = seen.claim.clone();
     let leaving = |meta: &kube::core::ObjectMeta| meta.deletion_timestamp.is_some();

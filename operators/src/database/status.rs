@@ -217,7 +217,9 @@ pub(super) fn job_failure(job: &Job) -> Option<(Time, String)> {
 pub(super) fn is_refused(job: &Job) -> bool {
     let conditions = job.status.as_ref().and_then(|status| status.conditions.as_ref());
     let refused = |found: &JobCondition| {
-        found.type_ == "Failed" && found.status == "True" && found.reason.as_deref() == Some("PodFailurePolicy")
+        found.type_ == "Failed"
+            && found.status == "True"
+            && found.reason.as_deref() == Some("PodFailurePolicy")
     };
     conditions.is_some_and(|all| all.iter().any(refused))
 }

@@ -226,7 +226,8 @@ fn job_spec(db: &Database, container: &Value, more: &[Value]) -> Value {
     annotations.retain(|name, _| !name.starts_with("windlass.dev/"));
     let mut container = container.clone();
     container["imagePullPolicy"] = json!(image_pull_policy(db));
-    let volumes: Vec<Value> = [config_volume(db), temporary()].into_iter().chain(more.iter().cloned()).collect();
+    let volumes: Vec<Value> =
+        [config_volume(db), temporary()].into_iter().chain(more.iter().cloned()).collect();
     without_nulls(json!({
         "backoffLimit": 3,
         "template": {

@@ -116,7 +116,8 @@ async fn a_secret_that_was_deleted_or_made_by_hand_is_followed(bed: Bed) {
     let mut own = secrets.get("db-credentials").await.unwrap().data.unwrap();
     own.insert("password".into(), ByteString(b"by hand".to_vec()));
     own.remove("uri");
-    let own = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "db-credentials"}, "data": own});
+    let own =
+        json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "db-credentials"}, "data": own});
     eventually("the Secret was replaced before another one was made", || async {
         let _ = secrets.delete("db-credentials", &DeleteParams::default()).await;
         let own: Secret = serde_json::from_value(own.clone()).unwrap();
@@ -165,7 +166,11 @@ async fn credentials_that_are_not_accepted_are_told(bed: Bed) {
     condition(&bed, "db", "CredentialsSynced", "False", "LoginFailed").await;
     bed.recorded("Database", "LoginFailed").await;
     let status = bed.dynamic("database").get("db").await.unwrap().data["status"].clone();
-    assert_eq!(super::condition_of(&status, "BackupHealthy").unwrap()["reason"], "NoBackup", "a login is no backup");
+    assert_eq!(
+        super::condition_of(&status, "BackupHealthy").unwrap()["reason"],
+        "NoBackup",
+        "a login is no backup"
+    );
     assert_eq!(status["credentials"], first, "what is not accepted is not recorded");
 
     // To take it back is enough.

@@ -108,7 +108,11 @@ fn a_restore_that_was_done_is_not_done_again_and_not_refused() {
         succeeded(&volume.prepare(&[]));
         assert_eq!(volume.rows().as_deref(), Some("written since"), "{method}");
         let another = volume.restore(method, "uid-2 db-backups/on-demand/now Physical");
-        assert_eq!(another.status.code(), Some(REFUSED), "another Database of the name asks for the backup itself");
+        assert_eq!(
+            another.status.code(),
+            Some(REFUSED),
+            "another Database of the name asks for the backup itself"
+        );
         assert_eq!(volume.rows().as_deref(), Some("written since"), "{method}");
     }
 }

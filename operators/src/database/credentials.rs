@@ -97,7 +97,7 @@ fn find<'a>(jobs: &'a [Arc<Job>], name: &str) -> Option<&'a Job> {
 
 /// A digest of what a Secret says. Without the Secret's uid, which nobody knows who cannot read the Secret, it would
 /// tell whoever can read a status whether they have guessed a password.
-fn digest(secret: &Secret) -> Result<String, Problem> {
+pub(super) fn digest(secret: &Secret) -> Result<String, Problem> {
     let text =
         |key: &str| secret.data.as_ref().and_then(|data| data.get(key)).filter(|text| !text.0.is_empty());
     let incomplete = |what: String| {

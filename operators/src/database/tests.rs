@@ -2,7 +2,14 @@
 
 use std::sync::Arc;
 
-use k8s_openapi::api::{apps::v1::StatefulSet, core::v1::PersistentVolumeClaim};
+use k8s_openapi::{
+    ByteString,
+    api::{
+        apps::v1::StatefulSet,
+        batch::v1::Job,
+        core::v1::{PersistentVolumeClaim, Secret},
+    },
+};
 use serde_json::{Value, json};
 use windlass::{
     conditions::{self, DEGRADED, READY},
@@ -13,8 +20,9 @@ use super::{
     Database,
     api::{Location, Method},
     build,
+    credentials::{self, Credentials},
     cron::{self, Schedule},
-    quantity, sample,
+    quantity, restore, sample,
     status::{self, BACKUP_HEALTHY, STORAGE_RESIZING, Seen},
     storage,
 };
@@ -148,6 +156,97 @@ fn a_restore_mounts_the_other_databases_backups_beside_its_own_data() {
     let env = pod["containers"][0]["env"].as_array().unwrap();
     let from = env.iter().find(|it| it["name"] == "RESTORE_FROM").unwrap();
     assert_eq!(from["value"], "/backups/on-demand/now");
+    let mark = |uid: &str| {
+        let mut database = db(json!({}));
+        database.metadata.uid = Some(uid.into());
+        let job = serde_json::to_value(build::restore_job(&database, &location)).unwrap();
+        let env = job["spec"]["template"]["spec"]["containers"][0]["env"].as_array().unwrap().clone();
+        env.into_iter().find(|it| it["name"] == "RESTORE_MARK").unwrap()["value"].clone()
+    };
+    assert_eq!(mark("u-1"), "u-1 old-backups/on-demand/now Physical");
+    assert_ne!(mark("u-1"), mark("u-2"), "another Database of the name restores for itself");
+    let rule = &job["spec"]["podFailurePolicy"]["rules"][0];
+    assert_eq!((&rule["action"], &rule["onExitCodes"]["values"]), (&json!("FailJob"), &json!([73])));
+}
+
+#[test]
+fn only_a_database_that_opened_a_volume_or_made_it_may_delete_it() {
+    let made = |time: &str| k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(at(time));
+    let mut database = db(json!({}));
+    database.metadata.creation_timestamp = Some(made("2026-01-02T00:00:00Z"));
+    let mut volume = claim("1Gi", "1Gi");
+    volume.metadata.creation_timestamp = Some(made("2026-01-01T00:00:00Z"));
+    assert!(
+        !restore::owns_data(&database, Some(&volume)),
+        "an earlier one made it, and nobody has opened it since"
+    );
+    database.status.get_or_insert_default().initialized = true;
+    assert!(restore::owns_data(&database, Some(&volume)), "a server of this one has opened it");
+    database.status = None;
+    volume.metadata.creation_timestamp = Some(made("2026-01-02T00:00:00Z"));
+    assert!(restore::owns_data(&database, Some(&volume)), "it was made for this one");
+    assert!(restore::owns_data(&database, None), "there is nothing to keep");
+}
+
+fn secret(uid: &str, entries: &[(&str, &str)]) -> Secret {
+    let data = entries.iter().map(|(key, value)| ((*key).to_owned(), ByteString(value.as_bytes().to_vec())));
+    let mut secret = build::secret(&db(json!({})), "password", "superuser");
+    secret.metadata.uid = Some(uid.into());
+    secret.data.as_mut().unwrap().extend(data);
+    secret
+}
+
+#[test]
+fn other_credentials_are_another_digest_and_the_same_words_in_another_secret_too() {
+    let found = |secret: &Secret| Credentials::of(&db(json!({})), &Seen::default(), secret);
+    let recorded = |digest: &str, secret: &Secret| {
+        let mut database = db(json!({}));
+        database.status.get_or_insert_default().credentials = Some(digest.to_owned());
+        Credentials::of(&database, &Seen::default(), secret)
+    };
+    let first = secret("s-1", &[]);
+    let name = build::login_job(&db(json!({})), "x").metadata.name.unwrap();
+    let complete: Job = serde_json::from_value(json!({
+        "metadata": {"name": name}, "status": {"conditions": [{"type": "Complete", "status": "True"}]},
+    }))
+    .unwrap();
+    assert_eq!(found(&first), Credentials::Waiting, "no server runs");
+    let seen = Seen { jobs: vec![Arc::new(complete)], ..Seen::default() };
+    assert_eq!(
+        Credentials::of(&db(json!({})), &seen, &first),
+        Credentials::Waiting,
+        "the login of other credentials counts for nothing"
+    );
+    let digest = credentials::digest(&first).unwrap();
+    assert_eq!(recorded(&digest, &first), Credentials::Synced(digest.clone()));
+    for other in
+        [secret("s-2", &[]), secret("s-1", &[("password", "other")]), secret("s-1", &[("username", "me")])]
+    {
+        assert_eq!(recorded(&digest, &other), Credentials::Waiting);
+    }
+    assert_eq!(
+        recorded(&digest, &secret("s-1", &[("note", "more")])),
+        Credentials::Synced(digest),
+        "what is no credential is no change"
+    );
+}
+
+#[test]
+fn an_address_says_any_password() {
+    let uri = build::uri("app", "a:b/c@d%é", "host", "5432", "app");
+    assert_eq!(uri, "postgresql://app:a%3Ab%2Fc%40d%25%C3%A9@host:5432/app");
+}
+
+#[test]
+fn another_wish_is_another_login() {
+    let name = |spec: Value, digest: &str| build::login_job(&db(spec), digest).metadata.name.unwrap();
+    let first = name(json!({}), "a");
+    assert_eq!(first, name(json!({}), "a"));
+    assert_ne!(first, name(json!({}), "b"));
+    assert_ne!(first, name(json!({"image": "postgres:13.1"}), "a"), "what a Job runs cannot be changed");
+    let mut long = db(json!({}));
+    long.metadata.name = Some("d".repeat(40));
+    assert!(build::login_job(&long, "a").metadata.name.unwrap().len() <= 63);
 }
 
 #[test]

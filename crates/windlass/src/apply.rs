@@ -23,11 +23,12 @@ mod intent;
 mod ownership;
 mod place;
 mod recall;
+pub(crate) mod status;
 mod succeed;
 
 pub(crate) use child::{OwnedKind, OwnedStore};
 pub(crate) use fields::FieldSet;
-pub(crate) use ownership::{FieldManager, Ownership};
+pub(crate) use ownership::{FieldManager, Fields, Ownership};
 pub(crate) use recall::Recall;
 
 type Erased = Arc<dyn Any + Send + Sync>;

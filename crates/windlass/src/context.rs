@@ -37,6 +37,7 @@ pub(crate) struct Shared {
     /// The names of all controllers of the operator.
     pub(crate) controllers: Arc<[String]>,
     pub(crate) recall: Recall,
+    pub(crate) status_recall: Recall,
     pub(crate) client: Client,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) reader: Reader,

@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use k8s_openapi::api::{apps::v1::Deployment, core::v1::Service, policy::v1::PodDisruptionBudget};
-use kube::ResourceExt;
+use kube::{
+    ResourceExt,
+    api::{Patch, PatchParams},
+};
 use serde_json::json;
 use windlass::Operator;
 use windlass_operators::{
@@ -40,6 +43,25 @@ on_both_clusters! { operator =>
     a_same_named_deployment_is_not_taken_over
     a_budget_comes_with_the_second_node_and_goes_with_it
     a_size_beyond_ten_is_refused
+    a_key_taken_out_of_a_selector_goes
+}
+
+async fn a_key_taken_out_of_a_selector_goes(bed: Bed) {
+    let mut object = SUBJECT.object("it", 1);
+    object["spec"]["pod"] = json!({"nodeSelector": {"kubernetes.io/os": "linux", "zone": "a"}});
+    SUBJECT.create(&bed, object).await;
+    let selector = async |wanted: serde_json::Value| {
+        eventually("the Deployment has the selector", || async {
+            let deployment = bed.api::<Deployment>().get_opt("it").await.unwrap()?;
+            let selector = deployment.spec.template.spec?.node_selector?;
+            (json!(selector) == wanted).then_some(())
+        })
+        .await;
+    };
+    selector(json!({"kubernetes.io/os": "linux", "zone": "a"})).await;
+    let change = json!({"spec": {"pod": {"nodeSelector": {"zone": null}}}});
+    bed.dynamic("memcached").patch("it", &PatchParams::default(), &Patch::Merge(&change)).await.unwrap();
+    selector(json!({"kubernetes.io/os": "linux"})).await;
 }
 
 async fn nodes_are_the_pods_that_serve(bed: Bed) {

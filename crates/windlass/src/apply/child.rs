@@ -172,7 +172,7 @@ impl<K: AnyObject> OwnedKind for OwnedStore<K> {
                 }
                 tracing::info!(%kind, child = %key, "deleting a child that is no longer wanted");
                 shared.delete(Some(&*self.store), kind, &*object).await?;
-                shared.recall.forget(kind, &key);
+                shared.recall.note(kind, &key, None);
                 pruned += 1;
             }
             Ok(pruned)

@@ -26,6 +26,22 @@ impl FieldSet {
         Some(set)
     }
 
+    /// Reads the set of a status.
+    pub(crate) fn parse_status(fields: &str) -> Option<Self> {
+        let mut set: Self = serde_json::from_str(fields).ok()?;
+        set.children.remove("f:status")
+    }
+
+    /// Puts a set below a name of any kind.
+    pub(crate) fn put(&mut self, name: &str, set: Self) {
+        self.children.insert(name.into(), set);
+    }
+
+    /// What [`put`](Self::put) has put there.
+    pub(crate) fn at(&self, name: &str) -> Option<&Self> {
+        self.children.get(name)
+    }
+
     /// The set below a field name.
     pub(crate) fn field(&self, name: &str) -> Option<&Self> {
         self.children.get(format!("f:{name}").as_str())

@@ -28,17 +28,35 @@ const UNOWNED_METADATA: [&str; 9] = [
     "selfLink",
 ];
 
+/// How what is owned as a whole is compared.
+#[derive(Clone, Copy)]
+enum Leaf {
+    /// Not at all: who changes it takes it from us.
+    Untouched,
+    /// By its value.
+    Equal,
+}
+
+/// Whether `live` has exactly the values of a part of a status, and `owned` is the set of its fields.
+///
+/// A status bears no digest of what was applied last, so that its values have to tell.
+pub(super) fn holds_exactly(intent: &Value, live: &Value, owned: &FieldSet) -> bool {
+    let Value::Object(intent) = intent else { return false };
+    fields_held(intent, live, owned, &[], Leaf::Equal)
+}
+
 /// Whether `owned` is the set of fields that the intent has, and `live` has its lists in the same order.
 pub(super) fn holds(intent: &Value, live: &Value, owned: &FieldSet) -> bool {
     let Value::Object(intent) = intent else { return false };
     let (nothing, empty) = (FieldSet::default(), Map::new());
     let (wanted, there) = (intent.get("metadata").unwrap_or(&Value::Null), &live["metadata"]);
-    fields_held(intent, live, owned, &["apiVersion", "kind", "metadata"])
+    fields_held(intent, live, owned, &["apiVersion", "kind", "metadata"], Leaf::Untouched)
         && fields_held(
             wanted.as_object().unwrap_or(&empty),
             there,
             owned.field("metadata").unwrap_or(&nothing),
             &UNOWNED_METADATA,
+            Leaf::Untouched,
         )
         && owners_held(wanted, there)
 }
@@ -52,41 +70,47 @@ fn owners_held(wanted: &Value, live: &Value) -> bool {
 }
 
 /// Compares the fields of an object both ways: what is wanted is ours, what is ours is wanted.
-fn fields_held(intent: &Map<String, Value>, live: &Value, owned: &FieldSet, skip: &[&str]) -> bool {
+fn fields_held(
+    intent: &Map<String, Value>,
+    live: &Value,
+    owned: &FieldSet,
+    skip: &[&str],
+    leaf: Leaf,
+) -> bool {
     let skipped = |name: &str| skip.contains(&name);
     let ours = |(name, value): (&String, &Value)| {
-        owned.field(name).is_some_and(|below| value_held(value, &live[name.as_str()], below))
+        owned.field(name).is_some_and(|below| value_held(value, &live[name.as_str()], below, leaf))
     };
     intent.iter().filter(|(name, _)| !skipped(name)).all(ours)
         && owned.fields().all(|name| skipped(name) || intent.contains_key(name))
 }
 
-fn value_held(intent: &Value, live: &Value, owned: &FieldSet) -> bool {
-    // What is owned as a whole was changed by nobody, or it would not be.
+fn value_held(intent: &Value, live: &Value, owned: &FieldSet, leaf: Leaf) -> bool {
     if owned.is_leaf() {
-        return true;
+        // What is owned as a whole was changed by nobody, or it would not be.
+        return matches!(leaf, Leaf::Untouched) || same_scalar(intent, live);
     }
     match intent {
-        Value::Object(intent) => fields_held(intent, live, owned, &[]),
-        Value::Array(intent) => items_held(intent, live, owned),
+        Value::Object(intent) => fields_held(intent, live, owned, &[], leaf),
+        Value::Array(intent) => items_held(intent, live, owned, leaf),
         _ => false,
     }
 }
 
 /// Compares a keyed list or a set: each wanted item is one that we own, we own no more than those, and they follow
 /// each other as is wanted. The order is in no set: it may matter, and others can change it.
-fn items_held(intent: &[Value], live: &Value, owned: &FieldSet) -> bool {
+fn items_held(intent: &[Value], live: &Value, owned: &FieldSet, leaf: Leaf) -> bool {
     let Some(items) = owned_items(intent, owned) else { return false };
     let live = live.as_array().map_or(&[][..], Vec::as_slice);
     let mut behind = 0;
     intent.iter().zip(items).all(|(item, (key, below))| {
         // What is ours and not to be seen has been left out of the cache.
         let Some(at) = live.iter().position(|candidate| key.is_of(candidate)) else {
-            return value_held(item, &Value::Null, below);
+            return value_held(item, &Value::Null, below, leaf);
         };
         let in_order = at >= behind;
         behind = at + 1;
-        in_order && value_held(item, &live[at], below)
+        in_order && value_held(item, &live[at], below, leaf)
     })
 }
 

@@ -12,7 +12,8 @@ use serde_json::{Value, json};
 use super::{
     OwnedKind, Owner, Ownership,
     digest::{self, Digest},
-    recall::Subject,
+    held,
+    recall::Answer,
     succeed,
 };
 use crate::{
@@ -123,9 +124,7 @@ impl<'a, K: AnyObject> Place<'a, K> {
     }
 
     fn ownership(&self, fresh: &Fresh<K>) -> Ownership {
-        let manager = &self.shared.field_manager;
-        let (fields, inherits) = fresh.fields(manager);
-        Ownership { fields: fields.map(Arc::new), digest: manager.digest_of(fresh.object.meta()), inherits }
+        Ownership::of(fresh, &self.shared.field_manager)
     }
 
     fn enter(&self, written: Fresh<K>, trigger: Trigger) -> Result<Arc<K>> {
@@ -149,15 +148,20 @@ impl<'a, K: AnyObject> Place<'a, K> {
     }
 
     fn is_in_force(&self, body: &Value, digest: Digest, live: &K, ownership: &Ownership) -> Result<bool> {
-        let subject = Subject { kind: self.kind, key: &self.key, uid: uid(live), intent: body, digest };
-        Ok(self.shared.recall.is_in_force(&subject, &encode(live, self.kind, &self.key)?, ownership))
+        let Some(fields) = &ownership.fields else { return Ok(false) };
+        let evident = ownership.digest == Some(digest)
+            && held::holds(body, &encode(live, self.kind, &self.key)?, fields);
+        Ok(evident
+            || self.shared.recall.is_known(self.kind, &self.key, &Answer::new(uid(live), digest, ownership)))
     }
 
+    /// Takes note of the answer to an apply, should it not speak for itself.
     fn remember(&self, body: &Value, digest: Digest, answer: &Fresh<K>) -> Result<()> {
-        let uid = uid(&answer.object);
-        let subject = Subject { kind: self.kind, key: &self.key, uid, intent: body, digest };
-        let live = encode(&answer.object, self.kind, &self.key)?;
-        self.shared.recall.answered(&subject, &live, &self.ownership(answer));
+        let (live, ownership) = (encode(&answer.object, self.kind, &self.key)?, self.ownership(answer));
+        let evident = ownership.digest == Some(digest)
+            && ownership.fields.as_deref().is_some_and(|fields| held::holds(body, &live, fields));
+        let recalled = (!evident).then(|| Answer::new(uid(&answer.object), digest, &ownership));
+        self.shared.recall.note(self.kind, &self.key, recalled);
         Ok(())
     }
 

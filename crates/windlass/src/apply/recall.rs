@@ -7,79 +7,55 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use serde_json::Value;
-
-use super::{Ownership, held, ownership::Digest};
+use super::{FieldSet, Ownership, ownership::Digest};
 use crate::object::{Kind, ObjectKey};
 
-/// What an apply was answered.
-#[derive(Debug)]
-struct Answer {
+/// What an apply of an intent was answered, as far as others can change it.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Answer {
     uid: String,
     digest: Digest,
-    ownership: Ownership,
+    /// The digest that the object bears.
+    mark: Option<Digest>,
+    fields: Option<Arc<FieldSet>>,
+}
+
+impl Answer {
+    pub(super) fn new(uid: &str, digest: Digest, ownership: &Ownership) -> Self {
+        Self { uid: uid.to_owned(), digest, mark: ownership.digest, fields: ownership.fields.clone() }
+    }
+
+    /// The answer to an apply of a part of the status.
+    pub(super) fn of_status(uid: &str, digest: Digest, fields: Option<FieldSet>) -> Self {
+        Self { uid: uid.to_owned(), digest, mark: None, fields: fields.map(Arc::new) }
+    }
 }
 
 /// The answers that do not speak for themselves, of one controller.
 #[derive(Debug, Default)]
 pub(crate) struct Recall(Mutex<BTreeMap<(Kind, ObjectKey), Answer>>);
 
-/// A child, as far as it matters here.
-pub(super) struct Subject<'a> {
-    pub(super) kind: &'a Kind,
-    pub(super) key: &'a ObjectKey,
-    pub(super) uid: &'a str,
-    pub(super) intent: &'a Value,
-    pub(super) digest: Digest,
-}
-
 impl Recall {
-    /// Whether an apply of the intent would change nothing.
-    pub(super) fn is_in_force(&self, of: &Subject<'_>, live: &Value, ownership: &Ownership) -> bool {
-        // Without a set the server has not kept the books.
-        ownership.fields.is_some() && (is_evident(of, live, ownership) || self.is_remembered(of, ownership))
-    }
-
-    /// Takes note of the answer to an apply of the intent, should it not speak for itself.
-    pub(super) fn answered(&self, of: &Subject<'_>, live: &Value, ownership: &Ownership) {
-        let place = (of.kind.clone(), of.key.clone());
-        if is_evident(of, live, ownership) {
-            self.lock().remove(&place);
-            return;
-        }
-        let answer = Answer { uid: of.uid.to_owned(), digest: of.digest, ownership: ownership.clone() };
-        self.lock().insert(place, answer);
-    }
-
-    pub(super) fn forget(&self, kind: &Kind, key: &ObjectKey) {
-        let mut answers = self.lock();
-        if !answers.is_empty() {
-            answers.remove(&(kind.clone(), key.clone()));
-        }
-    }
-
-    fn is_remembered(&self, of: &Subject<'_>, now: &Ownership) -> bool {
+    /// Whether an apply was answered just so.
+    pub(super) fn is_known(&self, kind: &Kind, key: &ObjectKey, answer: &Answer) -> bool {
         let answers = self.lock();
-        if answers.is_empty() {
-            return false;
+        !answers.is_empty() && answers.get(&(kind.clone(), key.clone())) == Some(answer)
+    }
+
+    /// Takes note of an answer; of none if the object speaks for itself.
+    pub(super) fn note(&self, kind: &Kind, key: &ObjectKey, answer: Option<Answer>) {
+        let mut answers = self.lock();
+        match answer {
+            Some(answer) => _ = answers.insert((kind.clone(), key.clone()), answer),
+            None if answers.is_empty() => {}
+            None => _ = answers.remove(&(kind.clone(), key.clone())),
         }
-        answers.get(&(of.kind.clone(), of.key.clone())).is_some_and(|then| {
-            then.uid == of.uid
-                && then.digest == of.digest
-                && then.ownership.digest == now.digest
-                && then.ownership.fields == now.fields
-        })
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<(Kind, ObjectKey), Answer>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-fn is_evident(of: &Subject<'_>, live: &Value, ownership: &Ownership) -> bool {
-    ownership.digest == Some(of.digest)
-        && ownership.fields.as_deref().is_some_and(|fields| held::holds(of.intent, live, fields))
 }

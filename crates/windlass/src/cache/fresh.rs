@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 
 use super::snug;
 use crate::{
-    apply::{FieldManager, FieldSet},
+    apply::{FieldManager, FieldSet, Fields},
     object::{AnyObject, ObjectKey},
 };
 
@@ -97,14 +97,29 @@ impl<K: AnyObject> Fresh<K> {
         entries.iter().any(|entry| entry.manager != manager && entry.subresource.is_empty())
     }
 
-    /// What `manager` applied to the main resource, if anything, and whether it has fields to take over.
-    pub(crate) fn fields(&self, manager: &FieldManager) -> (Option<FieldSet>, bool) {
-        let Some(managed) = self.managed.as_deref() else { return (None, false) };
+    /// What `manager` and its controllers applied, and whether there are fields to take over.
+    pub(crate) fn fields(&self, manager: &FieldManager) -> Fields {
+        let Some(managed) = self.managed.as_deref() else { return Fields::default() };
         let entries: Vec<Entry<'_>> = serde_json::from_str(managed).unwrap_or_default();
-        let main = || entries.iter().filter(|entry| entry.subresource.is_empty());
-        let ours = main().find(|entry| entry.manager == manager.name() && entry.operation == "Apply");
-        let fields = ours.and_then(|entry| FieldSet::parse(entry.fields?.get()));
-        (fields, main().any(|entry| manager.succeeds(&entry.manager)))
+        let mut fields = Fields::default();
+        for entry in &entries {
+            let (applied, set) = (entry.operation == "Apply", entry.fields.map(RawValue::get));
+            match &*entry.subresource {
+                "" if applied && entry.manager == manager.name() => {
+                    fields.main = set.and_then(FieldSet::parse)
+                }
+                "" => fields.inherits |= manager.succeeds(&entry.manager),
+                "status" if applied => {
+                    if let Some(controller) = manager.status_controller(&entry.manager)
+                        && let Some(set) = set.and_then(FieldSet::parse_status)
+                    {
+                        fields.status.get_or_insert_default().put(controller, set);
+                    }
+                }
+                _ => {}
+            }
+        }
+        fields
     }
 }
 
@@ -149,14 +164,19 @@ mod tests {
             assert_eq!(read.fields(&us), typed.fields(&us));
             read.fields(&us)
         };
-        assert_eq!(fields(&[entry("us", "Update", ""), entry("us", "Apply", "status")]), (None, false));
-        let (ours, inherits) = fields(&[entry("them", "Apply", ""), entry("us", "Apply", "")]);
-        let ours = ours.unwrap();
-        assert!(!inherits && ours.field("data").unwrap().field("key").unwrap().is_leaf());
+        let nothing = Fields::default();
+        assert_eq!(fields(&[entry("us", "Update", ""), entry("us", "Apply", "status")]), nothing);
+        let read = fields(&[entry("them", "Apply", ""), entry("us", "Apply", "")]);
+        let ours = read.main.unwrap();
+        assert!(!read.inherits && ours.field("data").unwrap().field("key").unwrap().is_leaf());
         assert!(ours.field("metadata").unwrap().is_leaf(), "owners are compared by value");
-        assert_eq!(fields(&[]), (None, false));
-        assert_eq!(fields(&[entry("before", "Update", "status")]), (None, false));
-        assert_eq!(fields(&[entry("before", "Update", "")]), (None, true));
+        assert_eq!(fields(&[]), nothing);
+        assert_eq!(fields(&[entry("before", "Update", "status")]), nothing);
+        assert_eq!(fields(&[entry("before", "Update", "")]), Fields { inherits: true, ..Fields::default() });
+        let mut part = entry("us/web", "Apply", "status");
+        part["fieldsV1"] = json!({"f:status": {"f:ready": {}}});
+        let status = fields(&[part]).status.unwrap();
+        assert!(status.at("web").unwrap().field("ready").is_some() && status.at("other").is_none());
     }
 
     #[test]

@@ -25,7 +25,7 @@ use super::{
     links::{IndexFn, Links},
 };
 use crate::{
-    apply::{FieldManager, FieldSet, Ownership},
+    apply::{FieldManager, FieldSet, Fields, Ownership},
     object::{AnyObject, ObjectKey, uid, version, version_of},
     owner,
 };
@@ -420,10 +420,11 @@ impl<K: AnyObject> Objects<K> {
 
     /// Brings an object into the form in which it is kept. Returns the typed value beside it.
     fn prepare(&mut self, fresh: Fresh<K>) -> (Prepared<K>, Arc<K>) {
-        let (fields, inherits) = fresh.fields(&self.field_manager);
+        let Fields { main, status, inherits } = fresh.fields(&self.field_manager);
         // Before the transform, which may leave it out.
         let digest = self.field_manager.digest_of(fresh.object.meta());
-        let ownership = Ownership { fields: self.intern(fields), digest, inherits };
+        let ownership =
+            Ownership { fields: self.intern(main), status: self.intern(status), digest, inherits };
         let Fresh { mut object, text, .. } = fresh;
         if let Some(transform) = &self.transform {
             transform(&mut object);

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::{Context, Trigger, encode, rehearsal};
 use crate::{
+    apply::status::StatusPart,
     error::{Error, Result},
     merge,
     object::{AnyObject, Kind, Object, ObjectKey, uid},
@@ -27,6 +28,46 @@ impl<R: AnyObject> Context<R> {
     {
         let object = self.object("update the status")?;
         self.patch_status_as(self.watches.kind(), &**object, &status).await
+    }
+
+    /// Applies this controller's part of the status of the reconciled object, for a status that several controllers or
+    /// programs write. Returns the object as it is then.
+    ///
+    /// Sent by server-side apply under a field manager of the controller's own, and only if that changes anything: the
+    /// fields that are set become this controller's, those that it set before and no longer sets go away, and those of
+    /// others stay. So that two writers can each have a condition, the list must be keyed by `type`
+    /// (`x-kubernetes-list-type: map`), in Rust:
+    ///
+    /// ```ignore
+    /// #[x_kube(merge_strategy = ListMerge::Map(vec!["type".into()]))]
+    /// pub conditions: Vec<Condition>,
+    /// ```
+    ///
+    /// One controller should use either this or [`update_status`](Self::update_status) for an object, which sets all
+    /// of its status.
+    pub async fn apply_status(&self, status: &impl Serialize) -> Result<Arc<R>> {
+        let object = self.object("apply the status")?;
+        let kind = self.watches.kind();
+        let part = StatusPart::new(&self.shared, kind, &**object, status)?;
+        let cached = self.shared.reader.store_of::<R>(kind)?.get_with_ownership(part.key());
+        let cached = cached.filter(|(cached, _)| uid(&**cached) == uid(&**object));
+        let (old, owned) =
+            cached.map_or_else(|| (object.clone(), None), |(cached, ownership)| (cached, ownership.status));
+        if part.is_in_force(&encode(&*old, kind, part.key())?, owned.as_deref()) {
+            return Ok(old);
+        }
+        if self.shared.dry_run {
+            let operation = "update the status of";
+            return Ok(Arc::new(rehearsal::merged(operation, kind, part.key(), Some(&*old), &part.body())?));
+        }
+        match part.send::<R>().await {
+            Ok(new) => {
+                let silent = same_but_status(old.meta(), new.object.meta());
+                Ok(self.enter(kind, new, if silent { Trigger::Others } else { Trigger::Everyone }))
+            }
+            Err(error) if error.is_not_found() => self.status_not_found(kind, part.key(), old).await,
+            Err(error) => Err(error),
+        }
     }
 
     /// Sets the status of any object: for kinds without [`HasStatus`], such as the built-in ones, and for

@@ -131,6 +131,7 @@ impl<C: Reconciler> Runnable for Controller<C> {
             field_manager: start.field_manager.clone(),
             controllers: start.controllers.clone(),
             recall: Recall::default(),
+            status_recall: Recall::default(),
             client: start.client.clone(),
             clock: start.clock.clone(),
             reader: wiring.reader.clone(),

@@ -27,7 +27,7 @@ use windlass::{
             apis::meta::v1::{Condition, LabelSelector, ObjectMeta},
         },
     },
-    kube::{CustomResource, ResourceExt},
+    kube::{CustomResource, KubeSchema, ResourceExt, core::ListMerge},
 };
 
 #[derive(CustomResource, Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -39,12 +39,14 @@ pub struct GadgetSpec {
     pub port: Option<i32>,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct GadgetStatus {
+    #[serde(default)]
     pub ready_replicas: i32,
     pub observed_generation: Option<i64>,
     #[serde(default)]
+    #[x_kube(merge_strategy = ListMerge::Map(vec!["type".into()]))]
     pub conditions: Vec<Condition>,
 }
 

@@ -79,6 +79,9 @@ scenarios! {
         a_kind_known_at_run_time_is_reconciled_like_any_other,
         metadata_alone_is_enough_to_own,
         watches_come_and_go_while_the_controller_runs;
+    status:
+        two_controllers_of_one_status_lose_nothing,
+        a_kind_without_a_status_subresource_is_told;
     scope:
         several_namespaces_are_watched_and_no_other,
         a_dry_run_writes_nothing;

@@ -8,3 +8,4 @@ pub mod dynamic;
 pub mod finalizers;
 pub mod kinds;
 pub mod scope;
+pub mod status;

@@ -106,7 +106,7 @@ impl<K: AnyObject> Fresh<K> {
             let (applied, set) = (entry.operation == "Apply", entry.fields.map(RawValue::get));
             match &*entry.subresource {
                 "" if applied && entry.manager == manager.name() => {
-                    fields.main = set.and_then(FieldSet::parse)
+                    fields.main = set.and_then(FieldSet::parse);
                 }
                 "" => fields.inherits |= manager.succeeds(&entry.manager),
                 "status" if applied => {

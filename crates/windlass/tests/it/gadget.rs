@@ -27,7 +27,7 @@ use windlass::{
             apis::meta::v1::{Condition, LabelSelector, ObjectMeta},
         },
     },
-    kube::{CustomResource, KubeSchema, ResourceExt, core::ListMerge},
+    kube::{CustomResource, KubeSchema, ResourceExt},
 };
 
 #[derive(CustomResource, Clone, Debug, Serialize, Deserialize, JsonSchema)]

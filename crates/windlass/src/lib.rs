@@ -142,7 +142,9 @@ pub use events::Event;
 pub use leader::LeaderElection;
 pub use metrics::Metrics;
 pub use object::{AnyObject, Kind, Object, ObjectKey};
-pub use operator::{CertificateSource, Check, Handle, InstallError, Operator, Placement, Probes, RunError};
+pub use operator::{
+    CertificateSource, Check, Failure, Handle, InstallError, Operator, Placement, Probes, Run, RunError,
+};
 pub use predicate::Predicate;
 pub use reconciler::{Action, Reconciler};
 

@@ -17,6 +17,7 @@ use crate::{
     object::{AnyObject, Kind},
     rbac::{Access, Rules},
     reconciler::Reconciler,
+    tls::{Connections, Connector, NOWHERE, connections},
     webhook::{self, Conversion, Defaulter, Validator, Webhook, Webhooks},
 };
 
@@ -33,7 +34,7 @@ mod tasks;
 #[cfg(feature = "otlp")]
 mod traces;
 
-pub use handle::Handle;
+pub use handle::{Failure, Handle, Run};
 pub use manifests::{CertificateSource, InstallError, Placement};
 pub use probes::{Check, Probes};
 pub use run::RunError;
@@ -55,6 +56,8 @@ pub struct Operator {
     handle: Handle,
     webhooks: Webhooks,
     webhook_server: Option<webhook::Server>,
+    /// Where connections to the webhooks come from, if not from a socket.
+    webhook_connections: Option<Connections>,
     /// Give up on the first refusal of a list rather than at the timeout.
     impatient: bool,
     dry_run: bool,
@@ -90,6 +93,7 @@ impl Operator {
             handle: Handle::default(),
             webhooks: Webhooks::default(),
             webhook_server: None,
+            webhook_connections: None,
             impatient: false,
             dry_run: false,
             transforms: Transforms::default(),
@@ -162,6 +166,31 @@ impl Operator {
     pub fn serve_webhooks(mut self, server: webhook::Server) -> Self {
         self.webhook_server = Some(server);
         self
+    }
+
+    /// Whether a run serves webhooks.
+    pub(crate) fn serves_webhooks(&self) -> bool {
+        self.webhook_server.is_some() && !self.webhooks.is_empty() && !self.dry_run
+    }
+
+    /// Serves the webhooks to an API server in the same process, as the [manifests](Self::manifests) for this namespace
+    /// announce them. `None` if there are none.
+    pub(crate) fn serve_webhooks_in_process(&mut self, namespace: &str) -> Option<Connector> {
+        if self.webhooks.is_empty() || self.dry_run {
+            return None;
+        }
+        let (connector, connections) = connections();
+        self.webhook_server = Some(webhook::Server {
+            address: NOWHERE,
+            reach: manifests::service(&self.name, namespace),
+            certificates: webhook::Certificates::Issued {
+                namespace: namespace.to_owned(),
+                secret: manifests::secret_name(&self.name),
+            },
+            http2: false,
+        });
+        self.webhook_connections = Some(connections);
+        Some(connector)
     }
 
     /// Where timestamps come from: the system clock unless set.

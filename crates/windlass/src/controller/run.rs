@@ -26,6 +26,7 @@ use crate::{
     isolation::panic_text,
     metrics::{ControllerMetrics, Metrics, Verdict},
     object::{AnyObject, ObjectKey},
+    operator::Handle,
     queue::{Outcome, Queue},
     rbac::Access,
     reconciler::{Action, Reconciler},
@@ -44,6 +45,8 @@ pub(crate) struct Start<'a> {
     pub(crate) controllers: &'a Arc<[String]>,
     pub(crate) recorder: &'a Recorder,
     pub(crate) metrics: &'a Metrics,
+    /// Who hears of every run.
+    pub(crate) handle: &'a Handle,
     /// The namespaces of controllers that name none.
     pub(crate) namespaces: &'a [String],
     /// Log what would be written instead of writing it.
@@ -133,6 +136,7 @@ impl<C: Reconciler> Runnable for Controller<C> {
             store,
             queue,
             metrics,
+            handle: start.handle.clone(),
             timeout: self.timeout,
             resync: self.resync,
         };
@@ -174,6 +178,7 @@ struct Worker<C: Reconciler> {
     store: Arc<Store<C::Resource>>,
     queue: Arc<Queue<ObjectKey>>,
     metrics: ControllerMetrics,
+    handle: Handle,
     timeout: Option<Duration>,
     resync: Option<Duration>,
 }
@@ -183,6 +188,24 @@ enum Ended<E> {
     Finished(Result<Action, E>),
     Panicked(String),
     TimedOut(Duration),
+}
+
+/// What follows from the end of a run.
+struct Judged {
+    outcome: Outcome,
+    verdict: Verdict,
+    /// A reason and a message, if it failed.
+    failure: Option<(&'static str, String)>,
+}
+
+impl Judged {
+    fn fine(outcome: Outcome, verdict: Verdict) -> Self {
+        Self { outcome, verdict, failure: None }
+    }
+
+    fn failed(outcome: Outcome, verdict: Verdict, reason: &'static str, message: String) -> Self {
+        Self { outcome, verdict, failure: Some((reason, message)) }
+    }
 }
 
 impl<C: Reconciler> Worker<C> {
@@ -197,18 +220,23 @@ impl<C: Reconciler> Worker<C> {
             );
             let started = Instant::now();
             let object = self.store.get(&job.key);
-            let (outcome, verdict) = async {
+            let judged = async {
                 let ended = self.attempt(&job.key, object.clone()).await;
-                let judged = AssertUnwindSafe(|| self.judge(&job.key, object.as_deref(), ended));
+                let judge = AssertUnwindSafe(|| self.judge(&job.key, object.as_deref(), ended));
                 // An error may panic when it is asked what it says. The queue must hear of the end all the same.
-                std::panic::catch_unwind(judged).unwrap_or_else(|panic| {
+                std::panic::catch_unwind(judge).unwrap_or_else(|panic| {
                     self.judge(&job.key, object.as_deref(), Ended::Panicked(panic_text(&*panic)))
                 })
             }
             .instrument(span)
             .await;
-            let retry = self.queue.finish(&job.key, outcome);
-            self.metrics.finished(verdict, started.elapsed(), retry.is_some());
+            if let (Some(object), Some((reason, message))) = (object.as_deref(), &judged.failure) {
+                self.warn(object, reason, message);
+            }
+            // Before the queue: what is idle has been told of.
+            self.handle.ran(&self.shared.controller, &job.key, judged.failure);
+            let retry = self.queue.finish(&job.key, judged.outcome);
+            self.metrics.finished(judged.verdict, started.elapsed(), retry.is_some());
         }
     }
 
@@ -239,54 +267,44 @@ impl<C: Reconciler> Worker<C> {
         }
     }
 
-    /// Reports the end of a run and says what the queue should do.
-    fn judge(
-        &self,
-        key: &ObjectKey,
-        object: Option<&C::Resource>,
-        ended: Ended<C::Error>,
-    ) -> (Outcome, Verdict) {
+    /// Logs the end of a run and says what follows from it.
+    fn judge(&self, key: &ObjectKey, object: Option<&C::Resource>, ended: Ended<C::Error>) -> Judged {
         match ended {
             Ended::Finished(Ok(action)) => match action.requeue_after() {
-                Some(delay) => (Outcome::RequeueAfter(delay), Verdict::RequeueAfter),
+                Some(delay) => Judged::fine(Outcome::RequeueAfter(delay), Verdict::RequeueAfter),
                 None => match self.resync.filter(|_| object.is_some()) {
                     Some(period) => {
                         let delay = spread(period, &self.shared.controller, key);
-                        (Outcome::RequeueAfter(delay), Verdict::Success)
+                        Judged::fine(Outcome::RequeueAfter(delay), Verdict::Success)
                     }
-                    None => (Outcome::Done, Verdict::Success),
+                    None => Judged::fine(Outcome::Done, Verdict::Success),
                 },
             },
             Ended::Finished(Err(error)) => {
-                let text = chain(&error);
-                let retryable = error.retryable();
-                self.warn(object, error.category(), &text);
-                if retryable {
-                    tracing::warn!(category = error.category(), error = %text, "reconcile failed");
-                    (Outcome::Failed, Verdict::Error)
+                let (text, category) = (chain(&error), error.category());
+                if error.retryable() {
+                    tracing::warn!(category, error = %text, "reconcile failed");
+                    Judged::failed(Outcome::Failed, Verdict::Error, category, text)
                 } else {
-                    tracing::error!(category = error.category(), error = %text, "reconcile failed, waiting for a change");
-                    (Outcome::Done, Verdict::Terminal)
+                    tracing::error!(category, error = %text, "reconcile failed, waiting for a change");
+                    Judged::failed(Outcome::Done, Verdict::Terminal, category, text)
                 }
             }
             Ended::Panicked(text) => {
                 tracing::error!(panic = %text, "reconcile panicked");
-                self.warn(object, "ReconcilePanicked", &text);
-                (Outcome::Failed, Verdict::Panic)
+                Judged::failed(Outcome::Failed, Verdict::Panic, "ReconcilePanicked", text)
             }
             Ended::TimedOut(limit) => {
                 tracing::warn!(?limit, "reconcile timed out");
-                self.warn(object, "ReconcileTimedOut", &format!("not finished after {limit:?}"));
-                (Outcome::Failed, Verdict::Timeout)
+                let text = format!("not finished after {limit:?}");
+                Judged::failed(Outcome::Failed, Verdict::Timeout, "ReconcileTimedOut", text)
             }
         }
     }
 
-    fn warn(&self, object: Option<&C::Resource>, reason: &str, note: &str) {
-        if let Some(object) = object {
-            let event = Event::warning(reason, note).action("Reconcile");
-            self.shared.recorder.publish(self.watches.kind().reference(object.meta()), event);
-        }
+    fn warn(&self, object: &C::Resource, reason: &str, note: &str) {
+        let event = Event::warning(reason, note).action("Reconcile");
+        self.shared.recorder.publish(self.watches.kind().reference(object.meta()), event);
     }
 }
 

@@ -172,6 +172,8 @@ async fn serve(operator: &mut Operator, client: &Client) -> Result<Option<Servin
         client: client.clone(),
         clock: operator.clock.clone(),
         metrics: operator.metrics.clone(),
+        handle: operator.handle.clone(),
+        connections: operator.webhook_connections.take(),
     };
     let server = operator.webhook_server.take();
     // Whoever embeds an operator without a server leaves the cluster alone; a program of its own clears up.
@@ -250,6 +252,7 @@ fn prepare(
             controllers: &controllers,
             recorder,
             metrics: &operator.metrics,
+            handle: &operator.handle,
             namespaces: &operator.namespaces,
             dry_run: operator.dry_run,
         };

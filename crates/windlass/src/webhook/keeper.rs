@@ -22,6 +22,7 @@ use crate::{
     clock::Clock,
     error::chain,
     metrics::Metrics,
+    operator::Handle,
     tls::{self, Certificate},
 };
 
@@ -61,6 +62,7 @@ pub(crate) struct Keeper {
     pub(crate) client: Client,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) metrics: Metrics,
+    pub(crate) handle: Handle,
     pub(crate) hooks: Webhooks,
     pub(crate) reach: Reach,
     pub(crate) certificate: Certificate,
@@ -74,9 +76,13 @@ impl Keeper {
         let mut changes = stream::select_all(self.changes());
         loop {
             let pause = match self.step().await {
-                Ok(pause) => pause,
+                Ok(pause) => {
+                    self.handle.registered(Ok(()));
+                    pause
+                }
                 Err(error) => {
                     let text = chain(&error);
+                    self.handle.registered(Err(text.clone()));
                     tracing::warn!(error = text, "failed to keep the webhooks' certificates, retrying");
                     self.failure.send_if_modified(|failure| {
                         // A certificate that is already served is good enough to be ready.

@@ -10,7 +10,8 @@ use super::{Reach, Webhooks, configuration, inject::Injector, keeper::Keeper};
 use crate::{
     clock::Clock,
     metrics::Metrics,
-    tls::{Certificate, Files, TlsListener},
+    operator::Handle,
+    tls::{Certificate, Connections, Files, TlsListener},
 };
 
 /// How long requests that are being answered may take at the end.
@@ -82,6 +83,10 @@ pub(crate) struct Surroundings {
     pub(crate) client: Client,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) metrics: Metrics,
+    /// Who hears whether the API server knows of the webhooks.
+    pub(crate) handle: Handle,
+    /// Where connections come from, if not from a socket.
+    pub(crate) connections: Option<Connections>,
 }
 
 type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -104,7 +109,7 @@ impl Serving {
     pub(crate) async fn prepare(
         server: Server,
         hooks: Webhooks,
-        surroundings: Surroundings,
+        mut surroundings: Surroundings,
     ) -> Result<Self, ServeError> {
         if let Reach::Url(url) = &server.reach
             && configuration::host(url).is_none()
@@ -112,9 +117,15 @@ impl Serving {
             return Err(ServeError::Url(url.clone()));
         }
         let bind = |source| ServeError::Bind { address: server.address, source };
-        let socket = TcpListener::bind(server.address).await.map_err(bind)?;
         let certificate = Certificate::default();
-        let listener = TlsListener::new(socket, certificate.clone(), server.http2).map_err(bind)?;
+        let listener = match surroundings.connections.take() {
+            Some(connections) => TlsListener::new(connections, certificate.clone(), server.http2),
+            None => {
+                let socket = TcpListener::bind(server.address).await.map_err(bind)?;
+                TlsListener::tcp(socket, certificate.clone(), server.http2)
+            }
+        };
+        let listener = listener.map_err(bind)?;
         let (failure, ready) = watch::channel(Some("the certificate is not there yet".to_owned()));
         let keeping = keep(&server, &hooks, &surroundings, certificate, failure)?;
         let router = hooks.router(&surroundings.metrics);
@@ -204,6 +215,7 @@ fn keep(
                 client: surroundings.client.clone(),
                 clock: surroundings.clock.clone(),
                 metrics: surroundings.metrics.clone(),
+                handle: surroundings.handle.clone(),
                 hooks: hooks.clone(),
                 reach: server.reach.clone(),
                 certificate,
@@ -217,6 +229,7 @@ fn keep(
             let loaded = files.load(&certificate, &metrics);
             loaded.map_err(|error| ServeError::Files(crate::error::chain(&error)))?;
             failure.send_replace(None);
+            surroundings.handle.registered(Ok(()));
             Ok(Box::pin(files.follow(certificate, metrics)))
         }
     }

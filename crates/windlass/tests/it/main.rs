@@ -17,6 +17,7 @@ mod scenarios;
 mod silence;
 mod sizes;
 mod stalls;
+mod truth;
 mod widget;
 
 /// Makes two tests of each scenario.

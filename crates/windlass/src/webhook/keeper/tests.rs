@@ -53,6 +53,7 @@ impl World {
             client: self.client.clone(),
             clock: Arc::new(self.clock),
             metrics: Metrics::default(),
+            handle: crate::Handle::default(),
             hooks: Self::hooks(),
             reach: reach.clone(),
             certificate: Certificate::default(),

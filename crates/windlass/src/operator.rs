@@ -61,6 +61,7 @@ pub struct Operator {
     /// Give up on the first refusal of a list rather than at the timeout.
     impatient: bool,
     dry_run: bool,
+    in_process: bool,
     transforms: Transforms,
 }
 
@@ -96,6 +97,7 @@ impl Operator {
             webhook_connections: None,
             impatient: false,
             dry_run: false,
+            in_process: false,
             transforms: Transforms::default(),
         }
     }
@@ -179,10 +181,12 @@ impl Operator {
         if self.webhooks.is_empty() || self.dry_run {
             return None;
         }
-        let (connector, connections) = connections();
+        let reach = manifests::service(&self.name, namespace);
+        let webhook::Reach::Service { name: service, .. } = &reach else { return None };
+        let (connector, connections) = connections(service.clone());
         self.webhook_server = Some(webhook::Server {
             address: NOWHERE,
-            reach: manifests::service(&self.name, namespace),
+            reach,
             certificates: webhook::Certificates::Issued {
                 namespace: namespace.to_owned(),
                 secret: manifests::secret_name(&self.name),
@@ -232,6 +236,13 @@ impl Operator {
     /// A reconciler sees each write as if it had succeeded, and sees it undone on its next run.
     pub fn dry_run(mut self, dry_run: bool) -> Self {
         self.dry_run = dry_run;
+        self
+    }
+
+    /// The API server is in this process: its watches last a day and bring no bookmarks, since one that is silent has
+    /// nothing to tell. An operator with nothing to do then does nothing at all.
+    pub fn server_in_process(mut self) -> Self {
+        self.in_process = true;
         self
     }
 

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     apply::FieldManager,
-    cache::{Caches, Health, Seen},
+    cache::{Caches, Health, Link, Seen},
     clock::Clock,
     controller::{Prepared, Start},
     events::Recorder,
@@ -102,6 +102,8 @@ async fn run_until(
     shutdown: BoxFuture<'_, ()>,
 ) -> Result<(), RunError> {
     check_names(&operator)?;
+    let in_process = operator.in_process;
+    let client = if in_process { crate::in_process(client) } else { client };
     operator.leader.as_ref().map_or(Ok(()), LeaderElection::check)?;
     let settings = Settings {
         drain: operator.drain,
@@ -137,7 +139,8 @@ async fn run_until(
         warn_of_wide_watches(&caches);
     }
 
-    background.spawn("the watches".to_owned(), Box::pin(caches.run(client.clone())));
+    background
+        .spawn("the watches".to_owned(), Box::pin(caches.run(Link { client: client.clone(), in_process })));
     let sending: Task = if settings.dry_run {
         Box::pin(outbox.log())
     } else {

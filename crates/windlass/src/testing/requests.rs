@@ -40,6 +40,11 @@ impl Requests {
         self.layer(service)
     }
 
+    /// All requests so far.
+    pub fn all(&self) -> Vec<Seen> {
+        self.lock().clone()
+    }
+
     /// The writes so far.
     pub fn writes(&self) -> Vec<Seen> {
         self.lock().iter().filter(|seen| seen.is_write()).cloned().collect()

@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 use super::{Requests, failures::Runs};
 use crate::{
     error::chain,
+    metrics::Metrics,
     operator::{Failure, Handle, Operator, RunError},
 };
 
@@ -30,6 +31,7 @@ pub struct Running {
     handle: Handle,
     requests: Requests,
     runs: Runs,
+    metrics: Metrics,
     stop: CancellationToken,
     task: JoinHandle<Result<(), RunError>>,
 }
@@ -55,7 +57,7 @@ impl Running {
         let (handle, stop, runs) = (operator.handle(), CancellationToken::new(), Runs::default());
         let record = runs.clone();
         handle.observe(move |run| record.record(run));
-        let serves = operator.serves_webhooks();
+        let (serves, metrics) = (operator.serves_webhooks(), operator.metrics().clone());
         let mut task = tokio::spawn(operator.run(client, stop.clone().cancelled_owned()));
         let ready = async {
             if serves && let Err(reason) = handle.webhooks_registered().await {
@@ -70,12 +72,17 @@ impl Running {
                 other => panic!("the operator has not started: {other:?}"),
             }
         }
-        Self { handle, requests: requests.clone(), runs, stop, task }
+        Self { handle, requests: requests.clone(), runs, metrics, stop, task }
     }
 
     /// A hold on the operator.
     pub fn handle(&self) -> &Handle {
         &self.handle
+    }
+
+    /// The operator's metrics.
+    pub fn metrics(&self) -> &Metrics {
+        &self.metrics
     }
 
     /// The requests of the operator.

@@ -19,24 +19,32 @@ const BUFFER: usize = 64 << 10;
 
 /// Makes connections to a server in this process. Clones connect to the same server.
 #[derive(Clone, Debug)]
-pub struct Connector(mpsc::UnboundedSender<DuplexStream>);
+pub struct Connector {
+    service: String,
+    sender: mpsc::UnboundedSender<DuplexStream>,
+}
 
 /// The connections that a [`Connector`] makes.
 #[derive(Debug)]
 pub(crate) struct Connections(mpsc::UnboundedReceiver<DuplexStream>);
 
-/// The two ends of the way to a server.
-pub(crate) fn connections() -> (Connector, Connections) {
+/// The two ends of the way to a server that is known as a Service.
+pub(crate) fn connections(service: String) -> (Connector, Connections) {
     let (sender, receiver) = mpsc::unbounded_channel();
-    (Connector(sender), Connections(receiver))
+    (Connector { service, sender }, Connections(receiver))
 }
 
 impl Connector {
+    /// The name of the Service that leads here, on its port 443.
+    pub fn service(&self) -> &str {
+        &self.service
+    }
+
     /// A new connection. It ends at once if nobody listens any more.
     pub fn connect(&self) -> DuplexStream {
         let (near, far) = tokio::io::duplex(BUFFER);
         // Without a receiver the far end is dropped, and the near end reads the end of the stream.
-        let _ = self.0.send(far);
+        let _ = self.sender.send(far);
         near
     }
 }

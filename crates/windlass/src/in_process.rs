@@ -1,7 +1,7 @@
 //! A client for an API server in the same process, whose silence means that nothing happens.
 //!
-//! Enters: a client. Leaves: one whose watches last a day and bring no bookmarks. Over a network both are needed to notice
-//! a connection that is dead; here they would only wake everybody up. On tokio's paused clock, where nothing else
+//! Enters: a client. Leaves: one whose watches last a month and bring no bookmarks. Over a network short watches and
+//! bookmarks are how a dead connection is noticed; here they would only wake everybody up. On tokio's paused clock, where nothing else
 //! happens in an idle hour, they would be all that it costs.
 
 use std::time::Duration;
@@ -11,7 +11,7 @@ use kube::{Client, client::Body};
 use tower::service_fn;
 
 /// How long a watch lasts.
-pub(crate) const LONGEST: Duration = Duration::from_hours(24);
+pub(crate) const LONGEST: Duration = Duration::from_hours(24 * 30);
 
 /// The client of an API server in the same process, with watches that last a day and bring no bookmarks.
 pub fn in_process(client: Client) -> Client {
@@ -46,12 +46,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_watch_lasts_a_day_and_brings_no_bookmarks() {
+    fn a_watch_lasts_a_month_and_brings_no_bookmarks() {
         let watch = "/api/v1/pods?&watch=true&timeoutSeconds=290&allowWatchBookmarks=true&resourceVersion=7";
         let longer = lengthened(&Uri::from_static(watch)).map(|uri| uri.to_string());
         assert_eq!(
             longer.as_deref(),
-            Some("/api/v1/pods?&watch=true&resourceVersion=7&timeoutSeconds=86400")
+            Some("/api/v1/pods?&watch=true&resourceVersion=7&timeoutSeconds=2592000")
         );
     }
 

@@ -239,7 +239,7 @@ impl Operator {
         self
     }
 
-    /// The API server is in this process: its watches last a day and bring no bookmarks, since one that is silent has
+    /// The API server is in this process: its watches last a month and bring no bookmarks, since one that is silent has
     /// nothing to tell. An operator with nothing to do then does nothing at all.
     pub fn server_in_process(mut self) -> Self {
         self.in_process = true;

@@ -149,11 +149,7 @@ async fn settled_waits_for_the_whole_cluster() {
 
 #[tokio::test(start_paused = true)]
 async fn nothing_happens_in_an_idle_hour() {
-    let env = Environment::start(|| {
-        let controller = Controller::new(Greetings).owns::<ConfigMap>();
-        Operator::new("greeting-operator").crd::<Greeting>().controller(controller)
-    })
-    .await;
+    let env = Environment::start(operator).await;
     env.apply(&greeting("hello", "hi")).await;
     env.apply(&deployment("web", 3)).await;
     // What looks again after a while, such as the discovery of kinds, has done so.

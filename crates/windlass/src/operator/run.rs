@@ -176,6 +176,7 @@ async fn serve(operator: &mut Operator, client: &Client) -> Result<Option<Servin
         clock: operator.clock.clone(),
         metrics: operator.metrics.clone(),
         handle: operator.handle.clone(),
+        in_process: operator.in_process,
         connections: operator.webhook_connections.take(),
     };
     let server = operator.webhook_server.take();

@@ -63,6 +63,8 @@ pub(crate) struct Keeper {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) metrics: Metrics,
     pub(crate) handle: Handle,
+    /// The API server is in this process.
+    pub(crate) in_process: bool,
     pub(crate) hooks: Webhooks,
     pub(crate) reach: Reach,
     pub(crate) certificate: Certificate,
@@ -166,8 +168,8 @@ impl Keeper {
     /// A stream for every object that matters here, with an item whenever it changes.
     fn changes(&self) -> Vec<BoxStream<'static, ()>> {
         let secrets = Api::<Secret>::namespaced(self.client.clone(), &self.namespace);
-        let mut changes = self.injector().changes();
-        changes.push(changes_of(secrets, &self.secret));
+        let mut changes = self.injector().changes(self.in_process);
+        changes.push(changes_of(secrets, &self.secret, self.in_process));
         changes
     }
 }

@@ -85,6 +85,8 @@ pub(crate) struct Surroundings {
     pub(crate) metrics: Metrics,
     /// Who hears whether the API server knows of the webhooks.
     pub(crate) handle: Handle,
+    /// The API server is in this process.
+    pub(crate) in_process: bool,
     /// Where connections come from, if not from a socket.
     pub(crate) connections: Option<Connections>,
 }
@@ -216,6 +218,7 @@ fn keep(
                 clock: surroundings.clock.clone(),
                 metrics: surroundings.metrics.clone(),
                 handle: surroundings.handle.clone(),
+                in_process: surroundings.in_process,
                 hooks: hooks.clone(),
                 reach: server.reach.clone(),
                 certificate,

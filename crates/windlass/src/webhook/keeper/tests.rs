@@ -54,6 +54,7 @@ impl World {
             clock: Arc::new(self.clock),
             metrics: Metrics::default(),
             handle: crate::Handle::default(),
+            in_process: false,
             hooks: Self::hooks(),
             reach: reach.clone(),
             certificate: Certificate::default(),

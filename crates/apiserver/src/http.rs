@@ -207,7 +207,12 @@ impl Call<'_> {
             Some(subresource) => format!("{}/{subresource}", place.resource),
             None => place.resource.clone(),
         };
-        let (namespace, name) = (place.namespace(), place.name());
+        // A list or a watch of one name asks about that name.
+        let name = match verb {
+            "list" | "watch" if place.name.is_none() => self.query.selected_name(),
+            _ => place.name(),
+        };
+        let namespace = place.namespace();
         let action = Action::Resource { verb, group: &place.group, resource: &resource, namespace, name };
         if self.registry.allows(&self.identity, action) {
             return Ok(());

@@ -166,7 +166,7 @@ impl Cluster {
                 let client = Client::new(server.as_user(kubelet), "default");
                 server = server.clone().with_containers(Arc::new(Simulated::new(client, clock)));
             }
-            tokio::spawn(controllers.running(client, Arc::new(clock), stop.clone()))
+            tokio::spawn(controllers.running(client, Arc::new(clock), stop.clone(), true))
         });
         Ok(Self { server, clock, stop, controllers, listeners: Vec::new(), authority, data })
     }

@@ -6,7 +6,10 @@ use std::{sync::Arc, time::Duration};
 
 use futures::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
-use windlass::{Clock, Operator, RunError, kube::Client};
+use windlass::{
+    Clock, Operator, RunError,
+    kube::{Client, runtime::watcher},
+};
 
 use crate::{
     autoscaler, cron_job, daemon_set, deployment, disruption, endpoint_slice, garbage, job,
@@ -69,18 +72,19 @@ impl Controllers {
         clock: impl Clock,
         stop: CancellationToken,
     ) -> Result<(), RunError> {
-        self.running(client, Arc::new(clock), stop).await
+        self.running(client, Arc::new(clock), stop, false).await
     }
 
     /// Boxed, and for any clock: so the controllers are compiled here, once, and not again by every crate that starts a
-    /// cluster.
+    /// cluster. `in_process`: the API server is in this process.
     pub(crate) fn running(
         self,
         client: Client,
         clock: Arc<dyn Clock>,
         stop: CancellationToken,
+        in_process: bool,
     ) -> BoxFuture<'static, Result<(), RunError>> {
-        Box::pin(self.run_until(client, clock, stop))
+        Box::pin(self.run_until(client, clock, stop, in_process))
     }
 
     async fn run_until(
@@ -88,13 +92,25 @@ impl Controllers {
         client: Client,
         clock: Arc<dyn Clock>,
         stop: CancellationToken,
+        in_process: bool,
     ) -> Result<(), RunError> {
         let operator = self.operator(clock.clone());
+        let (operator, collecting, watching) = if in_process {
+            // Zero: silence is no fault.
+            let watching = watcher::Config::default().timeout(0);
+            (operator.server_in_process(), windlass::in_process(client.clone()), watching)
+        } else {
+            (operator, client.clone(), watcher::Config::default())
+        };
         let nodes = Nodes { count: self.nodes, heartbeat: self.heartbeat, max_pods: self.max_pods };
         let nodes = node::run(nodes, client.clone(), clock);
         let stopped = stop.clone();
         let collector = async {
-            if self.garbage { garbage::run(client.clone(), stopped).await } else { stopped.cancelled().await }
+            if self.garbage {
+                garbage::run(collecting, watching, stopped).await;
+            } else {
+                stopped.cancelled().await;
+            }
         };
         let operator = async {
             let result = operator.run(client.clone(), stop.clone().cancelled_owned()).await;

@@ -43,6 +43,8 @@ type Meta = PartialObjectMeta<DynamicObject>;
 /// What the watches, the workers and discovery share.
 struct Shared {
     client: Client,
+    /// How every kind is watched.
+    watching: watcher::Config,
     graph: Mutex<Graph>,
     pending: Pending,
     resources: Mutex<Vec<Arc<Resource>>>,
@@ -69,9 +71,10 @@ impl Shared {
 }
 
 /// Runs the garbage collector until the token is cancelled; every task has ended by then.
-pub(crate) async fn run(client: Client, stop: CancellationToken) {
+pub(crate) async fn run(client: Client, watching: watcher::Config, stop: CancellationToken) {
     let shared = Arc::new(Shared {
         client,
+        watching,
         graph: Mutex::default(),
         pending: Pending::default(),
         resources: Mutex::default(),
@@ -182,7 +185,7 @@ impl Drop for Listing<'_> {
 async fn follow(shared: Arc<Shared>, resource: Arc<Resource>) {
     let api: Api<Meta> = Api::all_with(shared.client.clone(), &resource.api);
     let mut events: BoxStream<'_, _> =
-        watcher(api, watcher::Config::default()).default_backoff().into_stream().boxed();
+        watcher(api, shared.watching.clone()).default_backoff().into_stream().boxed();
     let mut first = Some(Listing(&shared));
     let mut listed = Vec::new();
     let definitions = resource.is("apiextensions.k8s.io/v1", "CustomResourceDefinition");

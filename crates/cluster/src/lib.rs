@@ -38,6 +38,7 @@ mod scheduler;
 mod selector;
 mod stateful_set;
 mod taint_eviction;
+pub mod testing;
 mod volume;
 
 use std::time::Duration;

@@ -37,7 +37,7 @@ use kept::Kept;
 pub(crate) use links::IndexFn;
 pub use reader::Reader;
 pub(crate) use reader::indexed as reader_index;
-pub(crate) use registry::{Caches, Seen, Transforms, Watched, WeakCaches};
+pub(crate) use registry::{Caches, Link, Seen, Transforms, Watched, WeakCaches};
 pub(crate) use snug::from_str as read;
 pub use store::Change;
 pub(crate) use store::Transform;

@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use futures::{StreamExt, stream::BoxStream};
-use kube::{Api, runtime::watcher::watch_object};
+use kube::{
+    Api,
+    runtime::watcher::{self, Event, watch_object, watcher},
+};
 
 use crate::{error::chain, object::Object};
 
@@ -25,7 +28,20 @@ pub(crate) fn states_of<K: Object>(api: Api<K>, name: &str) -> BoxStream<'static
     states.boxed()
 }
 
-/// An item whenever one object changes, and one for its present state.
-pub(crate) fn changes_of<K: Object>(api: Api<K>, name: &str) -> BoxStream<'static, ()> {
-    states_of(api, name).map(drop).boxed()
+/// An item whenever one object changes, and one for its present state. `in_process`: silence is no fault.
+pub(crate) fn changes_of<K: Object>(api: Api<K>, name: &str, in_process: bool) -> BoxStream<'static, ()> {
+    let config = watcher::Config::default().fields(&format!("metadata.name={name}"));
+    let config = if in_process { config.timeout(0) } else { config };
+    let changes = watcher(api, config).filter_map(|event| async {
+        match event {
+            Ok(Event::Init | Event::InitApply(_)) => None,
+            Ok(Event::InitDone | Event::Apply(_) | Event::Delete(_)) => Some(()),
+            Err(error) => {
+                tracing::debug!(error = chain(&error), "the watch of one object failed");
+                tokio::time::sleep(RETRY).await;
+                None
+            }
+        }
+    });
+    changes.boxed()
 }

@@ -126,6 +126,7 @@ mod changes;
 mod context;
 mod controller;
 mod error;
+mod in_process;
 mod isolation;
 mod merge;
 mod object;
@@ -142,12 +143,13 @@ pub use context::{Context, Dynamic, Finalization};
 pub use controller::{Controller, PAUSED, Watch, Watches};
 pub use error::{AnyError, AsError, Error, Problem, ReconcileError, Result};
 pub use events::Event;
+pub use in_process::in_process;
 pub use leader::LeaderElection;
 pub use metrics::Metrics;
 pub use object::{AnyObject, Kind, Object, ObjectKey};
 pub use operator::{
-    CertificateSource, Check, Handle, InstallError, NotSynced, Operator, Placement, Probes, RunError, Task,
-    TaskContext,
+    CertificateSource, Check, Failure, Handle, InstallError, NotSynced, Operator, Placement, Probes, Run,
+    RunError, Task, TaskContext,
 };
 pub use predicate::Predicate;
 pub use reconciler::{Action, Reconciler};

@@ -20,6 +20,7 @@ use crate::{
     rbac::{Access, Permit, Reach, Rules},
     reconciler::Reconciler,
     request::Patience,
+    tls::{Connections, Connector, NOWHERE, connections},
     webhook::{self, Conversion, Defaulter, Validator, Webhook, Webhooks},
 };
 
@@ -37,7 +38,7 @@ mod tasks;
 #[cfg(feature = "otlp")]
 mod traces;
 
-pub use handle::Handle;
+pub use handle::{Failure, Handle, Run};
 pub use manifests::{CertificateSource, InstallError, Placement};
 pub use probes::{Check, Probes};
 pub use run::{NotSynced, RunError};
@@ -67,7 +68,10 @@ pub struct Operator {
     setups: Vec<task::Setup>,
     permits: Vec<Permit>,
     tasks: Vec<Task>,
+    /// Where connections to the webhooks come from, if not from a socket.
+    webhook_connections: Option<Connections>,
     dry_run: bool,
+    in_process: bool,
     transforms: Transforms,
 }
 
@@ -105,7 +109,9 @@ impl Operator {
             setups: Vec::new(),
             permits: Vec::new(),
             tasks: Vec::new(),
+            webhook_connections: None,
             dry_run: false,
+            in_process: false,
             transforms: Transforms::default(),
         }
     }
@@ -182,6 +188,33 @@ impl Operator {
     pub fn serve_webhooks(mut self, server: webhook::Server) -> Self {
         self.webhook_server = Some(server);
         self
+    }
+
+    /// Whether a run serves webhooks.
+    pub(crate) fn serves_webhooks(&self) -> bool {
+        self.webhook_server.is_some() && !self.webhooks.is_empty() && !self.dry_run
+    }
+
+    /// Serves the webhooks to an API server in the same process, as the [manifests](Self::manifests) for this namespace
+    /// announce them. `None` if there are none.
+    pub(crate) fn serve_webhooks_in_process(&mut self, namespace: &str) -> Option<Connector> {
+        if self.webhooks.is_empty() || self.dry_run {
+            return None;
+        }
+        let reach = manifests::service(&self.name, namespace);
+        let webhook::Reach::Service { name: service, .. } = &reach else { return None };
+        let (connector, connections) = connections(service.clone());
+        self.webhook_server = Some(webhook::Server {
+            address: NOWHERE,
+            reach,
+            certificates: webhook::Certificates::Issued {
+                namespace: namespace.to_owned(),
+                secret: manifests::secret_name(&self.name),
+            },
+            http2: false,
+        });
+        self.webhook_connections = Some(connections);
+        Some(connector)
     }
 
     /// Where timestamps come from: the system clock unless set.
@@ -266,6 +299,13 @@ impl Operator {
     /// A reconciler sees each write as if it had succeeded, and sees it undone on its next run.
     pub fn dry_run(mut self, dry_run: bool) -> Self {
         self.dry_run = dry_run;
+        self
+    }
+
+    /// The API server is in this process: its watches last a month and bring no bookmarks, since one that is silent has
+    /// nothing to tell. An operator with nothing to do then does nothing at all.
+    pub fn server_in_process(mut self) -> Self {
+        self.in_process = true;
         self
     }
 

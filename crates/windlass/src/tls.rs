@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use axum::serve::Listener;
+use axum::serve::{Listener, ListenerExt};
 use rustls::{
     ServerConfig,
     crypto::ring,
@@ -19,15 +19,21 @@ use rustls::{
     sign::CertifiedKey,
 };
 use tokio::{
-    net::{TcpListener, TcpStream},
+    io::{AsyncRead, AsyncWrite},
+    net::TcpListener,
     sync::mpsc,
     task::JoinHandle,
 };
 use tokio_rustls::{TlsAcceptor, server::TlsStream};
 
+mod connections;
 mod files;
 
-pub(crate) use files::Files;
+pub use connections::Connector;
+pub(crate) use {
+    connections::{Connections, NOWHERE, connections},
+    files::Files,
+};
 
 /// How long a client may take for its handshake.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -86,15 +92,30 @@ impl ResolvesServerCert for Certificate {
     }
 }
 
+/// A connection before TLS: from a socket, or from this process.
+pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin + 'static {}
+
+impl<S: AsyncRead + AsyncWrite + Send + Unpin + 'static> Stream for S {}
+
+type Accepted = (TlsStream<Box<dyn Stream>>, SocketAddr);
+
 /// Accepts connections and does their handshakes, many at a time.
 pub(crate) struct TlsListener {
-    ready: mpsc::Receiver<(TlsStream<TcpStream>, SocketAddr)>,
+    ready: mpsc::Receiver<Accepted>,
     address: SocketAddr,
     accepting: JoinHandle<()>,
 }
 
 impl TlsListener {
-    pub(crate) fn new(socket: TcpListener, certificate: Certificate, http2: bool) -> io::Result<Self> {
+    /// Connections from a socket.
+    pub(crate) fn tcp(socket: TcpListener, certificate: Certificate, http2: bool) -> io::Result<Self> {
+        Self::new(socket.tap_io(|stream| drop(stream.set_nodelay(true))), certificate, http2)
+    }
+
+    pub(crate) fn new<L>(socket: L, certificate: Certificate, http2: bool) -> io::Result<Self>
+    where
+        L: Listener<Addr = SocketAddr>,
+    {
         let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()
             .map_err(io::Error::other)?
@@ -115,17 +136,16 @@ impl Drop for TlsListener {
     }
 }
 
-async fn accept(
-    mut socket: TcpListener,
-    tls: TlsAcceptor,
-    ready: mpsc::Sender<(TlsStream<TcpStream>, SocketAddr)>,
-) {
+async fn accept<L>(mut socket: L, tls: TlsAcceptor, ready: mpsc::Sender<Accepted>)
+where
+    L: Listener<Addr = SocketAddr>,
+{
     loop {
         // The trait's method waits when the system is out of files.
-        let (stream, address) = Listener::accept(&mut socket).await;
+        let (stream, address) = socket.accept().await;
+        let stream: Box<dyn Stream> = Box::new(stream);
         let (tls, ready) = (tls.clone(), ready.clone());
         tokio::spawn(async move {
-            let _ = stream.set_nodelay(true);
             match tokio::time::timeout(PATIENCE, tls.accept(stream)).await {
                 // Nobody listens any more when the server is going.
                 Ok(Ok(stream)) => drop(ready.send((stream, address)).await),
@@ -137,7 +157,7 @@ async fn accept(
 }
 
 impl Listener for TlsListener {
-    type Io = TlsStream<TcpStream>;
+    type Io = TlsStream<Box<dyn Stream>>;
     type Addr = SocketAddr;
 
     async fn accept(&mut self) -> (Self::Io, Self::Addr) {

@@ -2,11 +2,15 @@
 
 use std::{
     future::Future,
-    panic::resume_unwind,
-    sync::atomic::{AtomicUsize, Ordering},
+    panic::{AssertUnwindSafe, resume_unwind},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 
+use futures::FutureExt;
 use k8s_openapi::{
     NamespaceResourceScope,
     api::{
@@ -17,13 +21,17 @@ use k8s_openapi::{
 use kube::{
     Api, Client, Config, Resource, ResourceExt,
     api::{DeleteParams, DynamicObject, ListParams, ObjectMeta, PostParams},
+    client::ClientBuilder,
 };
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
-use windlass::{Operator, RunError};
-use windlass_cluster::Identity;
+use windlass::{
+    Operator, RunError,
+    testing::{self, Requests},
+};
+use windlass_cluster::{Cluster, Identity, testing::Environment};
 use windlass_operators::{install, webhooks};
 
 use crate::hooks;
@@ -39,9 +47,20 @@ pub(crate) const ACCOUNT: &str = "operator";
 pub(crate) struct Bed {
     pub(crate) client: Client,
     pub(crate) namespace: String,
+    expected: Arc<Mutex<Vec<&'static str>>>,
 }
 
 impl Bed {
+    /// A namespace of its own.
+    pub(crate) async fn new(client: Client) -> Self {
+        Self { namespace: create_namespace(&client).await, client, expected: Arc::default() }
+    }
+
+    /// Says that runs may fail for a reason: everything else that fails fails the case.
+    pub(crate) fn expects(&self, reason: &'static str) {
+        self.expected.lock().unwrap().push(reason);
+    }
+
     /// The objects of a kind in the case's namespace.
     pub(crate) fn api<K>(&self) -> Api<K>
     where
@@ -119,62 +138,72 @@ pub(crate) enum Ground {
 }
 
 /// Runs a case in a namespace of its own, beside an operator for that namespace, and cleans up whatever happens.
+///
+/// The case has the administrator's client, the operator one that may do only what its own RBAC rules say: a
+/// permission that these lack fails the test, and so does every run that the case does not [expect](Bed::expects) to fail.
 pub(crate) async fn run<F>(ground: Ground, operator: fn(&str) -> Operator, case: fn(Bed) -> F)
 where
     F: Future<Output = ()> + Send + 'static,
 {
     match ground {
-        Ground::Embedded => {
-            let cluster = windlass_cluster::Cluster::start().await.unwrap();
-            let limited = |namespace: &str| cluster.client_as(Identity::service_account(namespace, ACCOUNT));
-            let hooks = hooks::Hooks::embedded(&cluster, &operator("default"));
-            run_with(cluster.client(), limited, hooks.server(), operator, case).await;
-            hooks.stop().await;
-            cluster.shutdown().await.unwrap();
-        }
-        Ground::Real => {
-            let config = Config::infer().await.expect("KUBECONFIG must name a cluster");
-            let limited = |namespace: &str| {
-                let mut config = config.clone();
-                let account = Identity::service_account(namespace, ACCOUNT);
-                config.auth_info.impersonate = Some(account.name);
-                config.auth_info.impersonate_groups = Some(account.groups);
-                Client::try_from(config).unwrap()
-            };
-            let server = hooks::real(&config);
-            run_with(Client::try_from(config.clone()).unwrap(), limited, Some(server), operator, case).await;
-        }
+        Ground::Embedded => embedded(operator, case).await,
+        Ground::Real => real(operator, case).await,
     }
 }
 
-/// The case has the administrator's client, the operator one that may do only what its own RBAC rules say: a
-/// permission that these lack fails the test.
-async fn run_with<F>(
-    client: Client,
-    limited: impl Fn(&str) -> Client,
-    server: Option<&windlass::webhook::Server>,
-    operator: fn(&str) -> Operator,
-    case: fn(Bed) -> F,
-) where
+async fn embedded<F>(operator: fn(&str) -> Operator, case: fn(Bed) -> F)
+where
     F: Future<Output = ()> + Send + 'static,
 {
-    let bed = Bed { namespace: create_namespace(&client).await, client };
+    let cluster = Cluster::start().await.unwrap();
+    let bed = Bed::new(cluster.client()).await;
+    let namespace = bed.namespace.clone();
+    let env = Environment::on(cluster, move || operator(&namespace)).await;
+    observed(env.running(), bed, case).await;
+    env.stop().await;
+}
+
+async fn real<F>(operator: fn(&str) -> Operator, case: fn(Bed) -> F)
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    let config = Config::infer().await.expect("KUBECONFIG must name a cluster");
+    let bed = Bed::new(Client::try_from(config.clone()).unwrap()).await;
     let operator = operator(&bed.namespace);
     // The CRDs stay behind: to delete them would delete every object of their kinds, whoever's these are.
     install::crds(&bed.client, operator.crds()).await.unwrap();
-    if let Some(server) = server {
-        webhooks::converted(&bed.client, operator.crds(), server).await.unwrap();
-    }
+    webhooks::converted(&bed.client, operator.crds(), hooks::real(&config)).await.unwrap();
     install::permissions(&bed.client, &bed.namespace, ACCOUNT, operator.rbac(), false).await.unwrap();
-    let running = Running::start(operator, limited(&bed.namespace));
-    let outcome = tokio::spawn(case(bed.clone())).await;
-    let stopped = running.stop().await;
-    let namespaces = Api::<Namespace>::all(bed.client.clone());
-    namespaces.delete(&bed.namespace, &DeleteParams::default()).await.unwrap();
-    if let Err(failed) = outcome {
+    let account = Identity::service_account(&bed.namespace, ACCOUNT);
+    let mut limited = config;
+    limited.auth_info.impersonate = Some(account.name);
+    limited.auth_info.impersonate_groups = Some(account.groups);
+    let requests = Requests::default();
+    let client = ClientBuilder::try_from(limited).unwrap().with_layer(&requests).build();
+    let running = testing::Running::start(operator, client, &requests).await;
+    let (client, namespace) = (bed.client.clone(), bed.namespace.clone());
+    let outcome = AssertUnwindSafe(observed(&running, bed, case)).catch_unwind().await;
+    let stopped = AssertUnwindSafe(running.stop()).catch_unwind().await;
+    let namespaces = Api::<Namespace>::all(client);
+    namespaces.delete(&namespace, &DeleteParams::default()).await.unwrap();
+    if let Err(failed) = outcome.and(stopped) {
+        resume_unwind(failed);
+    }
+}
+
+/// Runs a case. One that fails says more than its operator, whose failures are printed then.
+async fn observed<F>(running: &testing::Running, bed: Bed, case: fn(Bed) -> F)
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    let expected = bed.expected.clone();
+    running.allow_failures(move |failure| expected.lock().unwrap().contains(&failure.reason));
+    if let Err(failed) = tokio::spawn(case(bed)).await {
+        for failure in running.take_failures() {
+            eprintln!("failed run: {failure}");
+        }
         resume_unwind(failed.into_panic());
     }
-    stopped.expect("the operator must end cleanly");
 }
 
 /// A namespace that no other case of this or another run has.
@@ -189,7 +218,7 @@ pub(crate) async fn create_namespace(client: &Client) -> String {
     name
 }
 
-/// An operator that runs.
+/// An operator that runs and may die.
 pub(crate) struct Running {
     stop: CancellationToken,
     task: JoinHandle<Result<(), RunError>>,
@@ -206,11 +235,6 @@ impl Running {
     pub(crate) fn kill(self) {
         self.stop.cancel();
         self.task.abort();
-    }
-
-    async fn stop(self) -> Result<(), RunError> {
-        self.stop.cancel();
-        self.task.await.expect("the operator must not panic")
     }
 }
 

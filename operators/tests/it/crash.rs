@@ -39,7 +39,7 @@ use windlass_cluster::{Cluster, Identity};
 use windlass_operators::install;
 
 use crate::{
-    bed::{ACCOUNT, Bed, Running, create_namespace, eventually, until_empty},
+    bed::{ACCOUNT, Bed, Running, eventually, until_empty},
     suite::Subject,
 };
 
@@ -235,7 +235,7 @@ impl<S: Story> Life<'_, S> {
     /// the last one follows: the stages between would be those of an undisturbed life.
     async fn live(&self, fuse: &Fuse) -> BTreeMap<usize, Vec<String>> {
         let client = self.cluster.client();
-        let bed = Bed { namespace: create_namespace(&client).await, client };
+        let bed = Bed::new(client).await;
         let make = || (self.operator)(&bed.namespace).drain_limit(Duration::from_millis(100));
         let rules = make().rbac();
         install::permissions(&bed.client, &bed.namespace, ACCOUNT, rules, false).await.unwrap();

@@ -1,48 +1,12 @@
-//! The webhooks of the operators under test: they run beside the operators, since these may not tell the API server
-//! where its webhooks are.
-//!
-//! An embedded cluster has a server of its own. A real one has one for all cases, since it has each CRD once.
+//! The webhooks of the operators under test on a real cluster: they run beside the operators, since these may not tell
+//! the API server where its webhooks are. There is one server for all cases, since the cluster has each CRD once.
 
 use std::{net::UdpSocket, sync::OnceLock};
 
 use kube::{Client, Config};
-use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
-use windlass::{Operator, RunError, webhook::Server};
-use windlass_cluster::Cluster;
+use windlass::{RunError, webhook::Server};
 use windlass_operators::{catalogue, webhooks};
-
-/// The webhooks of one embedded cluster, if the operator's kinds have any.
-pub(crate) struct Hooks(Option<Running>);
-
-struct Running {
-    server: Server,
-    stop: CancellationToken,
-    task: JoinHandle<Result<(), RunError>>,
-}
-
-impl Hooks {
-    pub(crate) fn embedded(cluster: &Cluster, operator: &Operator) -> Self {
-        if operator.crds().iter().all(|crd| crd.spec.versions.len() == 1) {
-            return Self(None);
-        }
-        let server = webhooks::server("127.0.0.1".parse().unwrap(), "default").unwrap();
-        let stop = CancellationToken::new();
-        let task = tokio::spawn(serve(cluster.client(), server.clone(), stop.clone()));
-        Self(Some(Running { server, stop, task }))
-    }
-
-    pub(crate) fn server(&self) -> Option<&Server> {
-        self.0.as_ref().map(|running| &running.server)
-    }
-
-    pub(crate) async fn stop(self) {
-        if let Some(Running { stop, task, .. }) = self.0 {
-            stop.cancel();
-            task.await.expect("the webhooks must not panic").expect("the webhooks must end cleanly");
-        }
-    }
-}
 
 async fn serve(client: Client, server: Server, stop: CancellationToken) -> Result<(), RunError> {
     let operator = windlass_operators::webhooks("windlass-it", catalogue()).serve_webhooks(server);

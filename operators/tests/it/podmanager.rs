@@ -9,14 +9,14 @@ use kube::{
 };
 use serde_json::json;
 use windlass::Operator;
+use windlass_cluster::{Cluster, testing::Environment};
 use windlass_operators::{
-    install,
     podmanager::{self, FINALIZER},
     workload::Settings,
 };
 
 use crate::{
-    bed::{Bed, Running, create_namespace, eventually},
+    bed::{Bed, eventually},
     suite::Subject,
 };
 
@@ -188,17 +188,13 @@ async fn both_versions_are_served_and_nothing_is_lost_between_them(bed: Bed) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn reconciles_are_counted_by_result() {
-    let cluster = windlass_cluster::Cluster::start().await.unwrap();
-    let client = cluster.client();
-    let bed = Bed { namespace: create_namespace(&client).await, client };
-    let operator = operator(&bed.namespace);
-    install::crds(&bed.client, operator.crds()).await.unwrap();
-    let metrics = operator.metrics().clone();
-    let running = Running::start(operator, bed.client.clone());
+    let cluster = Cluster::start().await.unwrap();
+    let bed = Bed::new(cluster.client()).await;
+    let namespace = bed.namespace.clone();
+    let env = Environment::on(cluster, move || operator(&namespace)).await;
     SUBJECT.create(&bed, SUBJECT.object("it", 1)).await;
     SUBJECT.settled(&bed, "it", 1).await;
-    let page = metrics.encode().unwrap();
+    let page = env.running().metrics().encode().unwrap();
     assert!(page.contains("podmanager_reconcile_total{result=\"success\"}"), "{page}");
-    running.kill();
-    cluster.shutdown().await.unwrap();
+    env.stop().await;
 }

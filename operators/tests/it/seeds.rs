@@ -11,12 +11,12 @@ use kube::{
     core::DynamicObject,
 };
 use serde_json::json;
-use windlass::{Metrics, Operator};
-use windlass_cluster::Cluster;
-use windlass_operators::{catalogue, imoocpod, install, memcached, operator, workload::Settings};
+use windlass::Operator;
+use windlass_cluster::{Cluster, testing::Environment};
+use windlass_operators::{catalogue, imoocpod, memcached, operator, workload::Settings};
 
 use crate::{
-    bed::{Bed, Running, create_namespace, eventually},
+    bed::{Bed, eventually},
     helloworld, imoocpod as imoocpods, memcached as memcacheds, podmanager as podmanagers, webserver,
 };
 
@@ -93,36 +93,30 @@ mod after_the_action {
     }
 }
 
-/// An embedded cluster with one operator, and a look at its metrics.
+/// An operator on a cluster of its own, and a look at its metrics.
 struct Stage {
-    cluster: Cluster,
+    env: Environment,
     bed: Bed,
-    running: Running,
-    metrics: Metrics,
 }
 
 impl Stage {
-    async fn set(operator: impl FnOnce(&str) -> Operator) -> Self {
+    async fn set(operator: impl Fn(&str) -> Operator + Send + Sync + 'static) -> Self {
         let cluster = Cluster::start().await.unwrap();
-        let client = cluster.client();
-        let bed = Bed { namespace: create_namespace(&client).await, client };
-        let operator = operator(&bed.namespace);
-        install::crds(&bed.client, operator.crds()).await.unwrap();
-        let metrics = operator.metrics().clone();
-        let running = Running::start(operator, bed.client.clone());
-        Self { cluster, bed, running, metrics }
+        let bed = Bed::new(cluster.client()).await;
+        let namespace = bed.namespace.clone();
+        let env = Environment::on(cluster, move || operator(&namespace)).await;
+        Self { env, bed }
     }
 
     /// The sum of all series of a metric.
     fn sum(&self, name: &str) -> u64 {
-        let page = self.metrics.encode().unwrap();
+        let page = self.env.running().metrics().encode().unwrap();
         let series = page.lines().filter(|line| line.starts_with(name) && !line.starts_with('#'));
         series.filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok()).sum()
     }
 
     async fn strike(self) {
-        self.running.kill();
-        self.cluster.shutdown().await.unwrap();
+        self.env.stop().await;
     }
 }
 
@@ -175,6 +169,7 @@ async fn an_object_that_fails_keeps_no_other_waiting() {
     })
     .await;
     let (bed, subject) = (&stage.bed, memcacheds::SUBJECT);
+    stage.env.allow_failures(|failure| failure.reason == "NameConflict");
     let _: Deployment = bed
         .create(json!({
             "metadata": {"name": "bad"},

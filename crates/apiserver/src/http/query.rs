@@ -22,6 +22,16 @@ impl Query {
         self.0.iter().find(|(key, _)| key == name).map_or("", |(_, value)| value)
     }
 
+    /// The one name that the field selector lets through; empty if it may let through others.
+    pub(super) fn selected_name(&self) -> &str {
+        let names = self.get("fieldSelector").split(',').filter_map(|term| {
+            let value = term.strip_prefix("metadata.name=")?;
+            Some(value.strip_prefix('=').unwrap_or(value))
+        });
+        let could_be_a_path = |name: &&str| !matches!(*name, "." | "..") && !name.contains(['/', '%', '\\']);
+        names.filter(could_be_a_path).next().unwrap_or_default()
+    }
+
     /// Every value of a parameter that may be given more than once.
     pub(super) fn all(&self, name: &str) -> Vec<&str> {
         self.0.iter().filter(|(key, _)| key == name).map(|(_, value)| &**value).collect()

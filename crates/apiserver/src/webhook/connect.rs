@@ -7,10 +7,13 @@ use http::{Request, Response};
 use http_body_util::Full;
 use hyper::{body::Incoming, client::conn::http1};
 use hyper_util::rt::TokioIo;
-use tokio::net::TcpStream;
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::TcpStream,
+};
 
 use super::{
-    ClientConfig, Destination, Resolver,
+    ClientConfig, Destination, Resolver, ServiceReference,
     resolve::ServicePort,
     tls::{self, Config},
 };
@@ -47,9 +50,20 @@ pub(super) async fn open(
     destination: &Destination,
     tls: Config,
 ) -> Result<Connection, String> {
+    if let Some(stream) = config.service.as_ref().and_then(|service| resolver.connect(&port(service))) {
+        return over(stream, destination, &tls).await;
+    }
     let address = address(store, resolver, config, destination).await?;
     let stream = TcpStream::connect(address).await.map_err(|error| refused(address, &error))?;
     stream.set_nodelay(true).map_err(|error| error.to_string())?;
+    over(stream, destination, &tls).await
+}
+
+/// TLS and HTTP over a stream.
+async fn over<S>(stream: S, destination: &Destination, tls: &Config) -> Result<Connection, String>
+where
+    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+{
     let stream = tls.connect(&destination.name, stream).await.map_err(|error| tls::words(&error))?;
     let (sender, connection) =
         http1::handshake(TokioIo::new(stream)).await.map_err(|error| error.to_string())?;
@@ -62,6 +76,11 @@ pub(super) async fn open(
     Ok(Connection(sender))
 }
 
+fn port(service: &ServiceReference) -> ServicePort {
+    let (namespace, name) = (service.namespace.clone(), service.name.clone());
+    ServicePort { namespace, name, port: service.port.unwrap_or(443) }
+}
+
 async fn address(
     store: &Store,
     resolver: &dyn Resolver,
@@ -69,8 +88,7 @@ async fn address(
     destination: &Destination,
 ) -> Result<SocketAddr, String> {
     if let Some(service) = &config.service {
-        let (namespace, name) = (service.namespace.clone(), service.name.clone());
-        return resolver.resolve(store, &ServicePort { namespace, name, port: service.port.unwrap_or(443) });
+        return resolver.resolve(store, &port(service));
     }
     let missing = || format!("dial tcp: lookup {}: no such host", destination.name);
     let mut found = tokio::net::lookup_host(&destination.authority).await.map_err(|_| missing())?;

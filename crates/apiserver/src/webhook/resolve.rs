@@ -4,10 +4,11 @@ use std::{
     collections::BTreeMap,
     fmt,
     net::{IpAddr, SocketAddr},
-    sync::{Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError},
 };
 
 use serde_json::Value;
+use tokio::io::DuplexStream;
 
 use crate::store::{Key, Store, TableName};
 
@@ -26,6 +27,11 @@ pub struct ServicePort {
 pub trait Resolver: fmt::Debug + Send + Sync + 'static {
     /// An address to connect to, or what the caller is told instead.
     fn resolve(&self, store: &Store, service: &ServicePort) -> Result<SocketAddr, String>;
+
+    /// A connection to a server of this process, if that is where the Service leads. TLS is spoken on it as on any.
+    fn connect(&self, _: &ServicePort) -> Option<DuplexStream> {
+        None
+    }
 }
 
 /// Finds addresses as a cluster does: from the Service's EndpointSlices, or else from its Endpoints.
@@ -38,13 +44,46 @@ pub struct EndpointSlices;
 /// runs in this process or beside it is entered here under the Service that stands for it.
 #[derive(Debug, Default)]
 pub struct Routes {
-    known: Mutex<BTreeMap<ServicePort, SocketAddr>>,
+    known: Mutex<BTreeMap<ServicePort, Route>>,
+}
+
+#[derive(Clone)]
+enum Route {
+    Address(SocketAddr),
+    InProcess(Arc<dyn Fn() -> DuplexStream + Send + Sync>),
+}
+
+impl fmt::Debug for Route {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Address(address) => address.fmt(f),
+            Self::InProcess(_) => f.write_str("in process"),
+        }
+    }
 }
 
 impl Routes {
     /// Leads a port of a Service to an address.
     pub fn add(&self, service: ServicePort, address: SocketAddr) {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner).insert(service, address);
+        self.insert(service, Route::Address(address));
+    }
+
+    /// Leads a port of a Service to a server in this process, without a socket: tokio's paused clock does not run ahead
+    /// of an answer.
+    pub fn add_in_process(
+        &self,
+        service: ServicePort,
+        connect: impl Fn() -> DuplexStream + Send + Sync + 'static,
+    ) {
+        self.insert(service, Route::InProcess(Arc::new(connect)));
+    }
+
+    fn insert(&self, service: ServicePort, route: Route) {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).insert(service, route);
+    }
+
+    fn known(&self, service: &ServicePort) -> Option<Route> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).get(service).cloned()
     }
 
     /// Forgets where a port of a Service leads.
@@ -55,8 +94,17 @@ impl Routes {
 
 impl Resolver for Routes {
     fn resolve(&self, store: &Store, service: &ServicePort) -> Result<SocketAddr, String> {
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner).get(service).copied();
-        known.map_or_else(|| EndpointSlices.resolve(store, service), Ok)
+        match self.known(service) {
+            Some(Route::Address(address)) => Ok(address),
+            _ => EndpointSlices.resolve(store, service),
+        }
+    }
+
+    fn connect(&self, service: &ServicePort) -> Option<DuplexStream> {
+        match self.known(service)? {
+            Route::InProcess(connect) => Some(connect()),
+            Route::Address(_) => None,
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use rustls::{
     pki_types::{CertificateDer, ServerName, UnixTime, pem::PemObject},
     time_provider::TimeProvider,
 };
-use tokio::net::TcpStream;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::{TlsConnector, client::TlsStream};
 
 use crate::environment::Environment;
@@ -51,7 +51,10 @@ impl Config {
     }
 
     /// Shakes hands with whoever must be `name`.
-    pub(super) async fn connect(&self, name: &str, stream: TcpStream) -> io::Result<TlsStream<TcpStream>> {
+    pub(super) async fn connect<S>(&self, name: &str, stream: S) -> io::Result<TlsStream<S>>
+    where
+        S: AsyncRead + AsyncWrite + Unpin,
+    {
         let name = ServerName::try_from(name.to_owned()).map_err(io::Error::other)?;
         self.0.connect(name, stream).await
     }

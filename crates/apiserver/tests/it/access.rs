@@ -31,6 +31,30 @@ async fn a_service_account_may_do_what_its_role_says() {
 }
 
 #[tokio::test]
+async fn a_rule_about_one_name_lets_that_one_be_listed_and_watched() {
+    let server = Server::new();
+    let role = json!({"metadata": {"name": "one"}, "rules": [
+        {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["list", "watch"], "resourceNames": ["one"]}]});
+    server.post(&format!("{RBAC}/clusterroles"), &role).await.ok();
+    let bindings = format!("{RBAC}/namespaces/default/rolebindings");
+    server.post(&bindings, &binding("one", "ClusterRole", "one", "robot")).await.ok();
+    let robot = server.as_user(Identity::new("robot", []));
+    for selector in
+        ["metadata.name%3Done", "metadata.name%3D%3Done", "metadata.namespace%3Ddefault,metadata.name%3Done"]
+    {
+        robot.get(&format!("{CONFIG_MAPS}?fieldSelector={selector}")).await.ok();
+        let watch = format!("{CONFIG_MAPS}?fieldSelector={selector}&watch=true&timeoutSeconds=1");
+        assert_eq!(robot.get(&watch).await.status, 200, "{selector}");
+    }
+    for selector in ["", "metadata.name%21%3Done", "metadata.name%3Dtwo", "metadata.namespace%3Done"] {
+        robot.get(&format!("{CONFIG_MAPS}?fieldSelector={selector}")).await.failed(403, "Forbidden");
+    }
+    let message = robot.get(&format!("{CONFIG_MAPS}?fieldSelector=metadata.name%3Dtwo")).await;
+    let message = message.failed(403, "Forbidden");
+    assert!(message.starts_with("configmaps \"two\" is forbidden"), "{message}");
+}
+
+#[tokio::test]
 async fn nobody_in_particular_may_ask_how_the_server_is() {
     let nobody = Server::new().as_user(Identity::anonymous());
     assert_eq!(nobody.get("/healthz").await.status, 200);

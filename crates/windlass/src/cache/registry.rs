@@ -35,7 +35,7 @@ pub(crate) trait Watched: Send + Sync {
     /// About how much memory the objects take.
     fn bytes(&self) -> usize;
     /// Runs the watch until dropped.
-    fn run(&self, client: Client) -> Pin<Box<dyn Future<Output = ()> + Send>>;
+    fn run(&self, link: Link) -> Pin<Box<dyn Future<Output = ()> + Send>>;
 }
 
 impl<K: AnyObject> Watched for Arc<Store<K>> {
@@ -66,9 +66,17 @@ impl<K: AnyObject> Watched for Arc<Store<K>> {
         measured.checked_mul(count).map_or(0, |total| total / sample.len().max(1))
     }
 
-    fn run(&self, client: Client) -> Pin<Box<dyn Future<Output = ()> + Send>> {
-        Box::pin(watching::run(self.clone(), client))
+    fn run(&self, link: Link) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        Box::pin(watching::run(self.clone(), link))
     }
+}
+
+/// How the watches reach the API server.
+#[derive(Clone)]
+pub(crate) struct Link {
+    pub(crate) client: Client,
+    /// The server is in this process: a watch that is silent has nothing to tell.
+    pub(crate) in_process: bool,
 }
 
 /// One watch as the operator sees it.
@@ -188,7 +196,7 @@ impl Caches {
     }
 
     /// Runs every watch, and those that are added later. Ends only if a watch dies.
-    pub(crate) fn run(&self, client: Client) -> impl Future<Output = ()> + Send + use<> {
+    pub(crate) fn run(&self, link: Link) -> impl Future<Output = ()> + Send + use<> {
         let (sender, mut added) = mpsc::unbounded_channel();
         let mut inner = self.lock();
         let mut slots: Vec<&Slot> = inner.slots.values().collect();
@@ -203,7 +211,7 @@ impl Caches {
                 tokio::select! {
                     launched = added.recv() => {
                         let Some((watch, stop)) = launched else { return };
-                        let task = watch.run(client.clone());
+                        let task = watch.run(link.clone());
                         running.spawn(async move { stop.run_until_cancelled_owned(task).await });
                     }
                     Some(ended) = running.join_next() => match ended {

@@ -19,12 +19,12 @@ use kube::{
 use tokio::time::{Instant, timeout};
 
 use super::{
-    Failure,
+    Failure, Link,
     listing::{self, Page},
     sink::{Heard, Sink},
     splitter::Splitter,
 };
-use crate::{error::chain, request};
+use crate::{error::chain, in_process::LONGEST, request};
 
 /// What the server is asked to limit a watch to.
 const WATCH: Duration = Duration::from_secs(290);
@@ -44,13 +44,14 @@ const ABSENT: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// Watches until dropped: every namespace of the scope, or all at once.
-pub(super) async fn run(store: Arc<dyn Sink>, client: Client) {
+pub(super) async fn run(store: Arc<dyn Sink>, Link { client, in_process }: Link) {
     let feeds = store.scope().parts().into_iter().enumerate().map(|(part, namespace)| {
         let path = store.kind().path(namespace.as_deref());
         let (store, client) = (store.clone(), client.clone());
         let feed = Feed {
             store,
             client,
+            in_process,
             part,
             path,
             version: None,
@@ -94,6 +95,7 @@ impl Trouble {
 struct Feed {
     store: Arc<dyn Sink>,
     client: Client,
+    in_process: bool,
     part: usize,
     path: String,
     /// Where the watch goes on; `None` before a list.
@@ -207,7 +209,11 @@ impl Feed {
         self.store.health().send_if_modified(|health| health.recovered(self.part));
         let mut lines = std::pin::pin!(stream.lines());
         loop {
-            let limit = if self.bookmarks { SILENCE } else { WATCH + GRACE };
+            let limit = match (self.in_process, self.bookmarks) {
+                (true, _) => LONGEST + GRACE,
+                (_, true) => SILENCE,
+                (_, false) => WATCH + GRACE,
+            };
             let line = timeout(limit, lines.next()).await;
             match line.map_err(|_| Trouble::failed(format!("the watch was silent for {limit:?}")))? {
                 Some(Ok(line)) => {

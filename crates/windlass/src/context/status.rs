@@ -38,7 +38,7 @@ impl<R: AnyObject> Context<R> {
     /// others stay. So that two writers can each have a condition, the list must be keyed by `type`
     /// (`x-kubernetes-list-type: map`), in Rust:
     ///
-    /// ```ignore
+    /// ```text
     /// #[x_kube(merge_strategy = ListMerge::Map(vec!["type".into()]))]
     /// pub conditions: Vec<Condition>,
     /// ```

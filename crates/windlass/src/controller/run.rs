@@ -25,6 +25,7 @@ use crate::{
     isolation::panic_text,
     metrics::{ControllerMetrics, Metrics, Verdict},
     object::{AnyObject, ObjectKey},
+    operator::Handle,
     queue::{Outcome, Queue},
     rbac::{Access, Permit},
     reconciler::{Action, Reconciler},
@@ -43,6 +44,8 @@ pub(crate) struct Start<'a> {
     pub(crate) controllers: &'a Arc<[String]>,
     pub(crate) recorder: &'a Recorder,
     pub(crate) metrics: &'a Metrics,
+    /// Who hears of every run.
+    pub(crate) handle: &'a Handle,
     /// The namespaces of controllers that name none.
     pub(crate) namespaces: &'a [String],
     /// Log what would be written instead of writing it.
@@ -146,6 +149,7 @@ impl<C: Reconciler> Runnable for Controller<C> {
             store,
             queue,
             metrics,
+            handle: start.handle.clone(),
             timeout: self.timeout,
             resync: self.resync,
         });
@@ -212,6 +216,7 @@ struct Worker<C: Reconciler> {
     store: Arc<Store<C::Resource>>,
     queue: Arc<Queue<ObjectKey>>,
     metrics: ControllerMetrics,
+    handle: Handle,
     timeout: Option<Duration>,
     resync: Option<Duration>,
 }
@@ -223,6 +228,24 @@ enum Ended<E> {
     NotReleased(Error),
     Panicked(String),
     TimedOut(Duration),
+}
+
+/// What follows from the end of a run.
+struct Judged {
+    outcome: Outcome,
+    verdict: Verdict,
+    /// A reason and a message, if it failed.
+    failure: Option<(&'static str, String)>,
+}
+
+impl Judged {
+    fn fine(outcome: Outcome, verdict: Verdict) -> Self {
+        Self { outcome, verdict, failure: None }
+    }
+
+    fn failed(outcome: Outcome, verdict: Verdict, reason: &'static str, message: String) -> Self {
+        Self { outcome, verdict, failure: Some((reason, message)) }
+    }
 }
 
 impl<C: Reconciler> Worker<C> {
@@ -238,19 +261,24 @@ impl<C: Reconciler> Worker<C> {
             let started = Instant::now();
             let mut run = Run { worker: self, key: &job.key, ended: false };
             let object = self.store.get(&job.key);
-            let (outcome, verdict) = async {
+            let judged = async {
                 let ended = self.attempt(&job.key, object.clone()).await;
-                let judged = AssertUnwindSafe(|| self.judge(&job.key, object.as_deref(), ended));
+                let judge = AssertUnwindSafe(|| self.judge(&job.key, object.as_deref(), ended));
                 // An error may panic when it is asked what it says. The queue must hear of the end all the same.
-                std::panic::catch_unwind(judged).unwrap_or_else(|panic| {
+                std::panic::catch_unwind(judge).unwrap_or_else(|panic| {
                     self.judge(&job.key, object.as_deref(), Ended::Panicked(panic_text(&*panic)))
                 })
             }
             .instrument(span)
             .await;
+            if let (Some(object), Some((reason, message))) = (object.as_deref(), &judged.failure) {
+                self.warn(object, reason, message);
+            }
             run.ended = true;
-            let retry = self.queue.finish(&job.key, outcome);
-            self.metrics.finished(verdict, started.elapsed(), retry.is_some());
+            // Before the queue: what is idle has been told of.
+            self.handle.ran(&self.shared.controller, &job.key, judged.failure);
+            let retry = self.queue.finish(&job.key, judged.outcome);
+            self.metrics.finished(judged.verdict, started.elapsed(), retry.is_some());
         }
     }
 
@@ -288,45 +316,36 @@ impl<C: Reconciler> Worker<C> {
         }
     }
 
-    /// Reports the end of a run and says what the queue should do.
-    fn judge(
-        &self,
-        key: &ObjectKey,
-        object: Option<&C::Resource>,
-        ended: Ended<C::Error>,
-    ) -> (Outcome, Verdict) {
+    /// Logs the end of a run and says what follows from it.
+    fn judge(&self, key: &ObjectKey, object: Option<&C::Resource>, ended: Ended<C::Error>) -> Judged {
         match ended {
             Ended::Finished(Ok(action)) => match action.requeue_after() {
-                Some(delay) => (Outcome::RequeueAfter(delay), Verdict::RequeueAfter),
-                None => (self.rest(key, object), Verdict::Success),
+                Some(delay) => Judged::fine(Outcome::RequeueAfter(delay), Verdict::RequeueAfter),
+                None => Judged::fine(self.rest(key, object), Verdict::Success),
             },
             Ended::Finished(Err(error)) => {
-                let text = chain(error.as_error());
-                let retryable = error.retryable();
-                self.warn(object, error.category(), &text);
-                if retryable {
-                    tracing::warn!(category = error.category(), error = %text, "reconcile failed");
-                    (Outcome::Failed, Verdict::Error)
+                let (text, category) = (chain(error.as_error()), error.category());
+                if error.retryable() {
+                    tracing::warn!(category, error = %text, "reconcile failed");
+                    Judged::failed(Outcome::Failed, Verdict::Error, category, text)
                 } else {
-                    tracing::error!(category = error.category(), error = %text, "reconcile failed, waiting for a change");
-                    (self.rest(key, object), Verdict::Terminal)
+                    tracing::error!(category, error = %text, "reconcile failed, waiting for a change");
+                    Judged::failed(self.rest(key, object), Verdict::Terminal, category, text)
                 }
             }
             Ended::NotReleased(error) => {
                 let text = chain(&error);
                 tracing::warn!(error = %text, "failed to delete detached children");
-                self.warn(object, error.category(), &text);
-                (Outcome::Failed, Verdict::Error)
+                Judged::failed(Outcome::Failed, Verdict::Error, error.category(), text)
             }
             Ended::Panicked(text) => {
                 tracing::error!(panic = %text, "reconcile panicked");
-                self.warn(object, "ReconcilePanicked", &text);
-                (Outcome::Failed, Verdict::Panic)
+                Judged::failed(Outcome::Failed, Verdict::Panic, "ReconcilePanicked", text)
             }
             Ended::TimedOut(limit) => {
                 tracing::warn!(?limit, "reconcile timed out");
-                self.warn(object, "ReconcileTimedOut", &format!("not finished after {limit:?}"));
-                (Outcome::Failed, Verdict::Timeout)
+                let text = format!("not finished after {limit:?}");
+                Judged::failed(Outcome::Failed, Verdict::Timeout, "ReconcileTimedOut", text)
             }
         }
     }
@@ -339,11 +358,9 @@ impl<C: Reconciler> Worker<C> {
         }
     }
 
-    fn warn(&self, object: Option<&C::Resource>, reason: &str, note: &str) {
-        if let Some(object) = object {
-            let event = Event::warning(reason, note).action("Reconcile");
-            self.shared.recorder.publish(self.watches.kind().reference(object.meta()), event);
-        }
+    fn warn(&self, object: &C::Resource, reason: &str, note: &str) {
+        let event = Event::warning(reason, note).action("Reconcile");
+        self.shared.recorder.publish(self.watches.kind().reference(object.meta()), event);
     }
 }
 

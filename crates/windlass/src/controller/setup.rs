@@ -56,8 +56,8 @@ pub(super) struct Setup<R> {
 pub(crate) trait Load: Send + Sync {
     /// Whether no key runs or is due.
     fn is_idle(&self) -> bool;
-    /// Queues every object.
-    fn requeue_all(&self);
+    /// Queues every object. Returns the controller's name and the keys.
+    fn requeue_all(&self) -> (Arc<str>, Vec<ObjectKey>);
 }
 
 impl<R: AnyObject> Load for Wiring<R> {
@@ -65,12 +65,14 @@ impl<R: AnyObject> Load for Wiring<R> {
         self.queue.is_idle()
     }
 
-    fn requeue_all(&self) {
-        for key in self.reconciled.get().iter().flat_map(|store| store.keys()) {
-            if self.queue.add(key, Priority::NORMAL) {
+    fn requeue_all(&self) -> (Arc<str>, Vec<ObjectKey>) {
+        let keys: Vec<ObjectKey> = self.reconciled.get().iter().flat_map(|store| store.keys()).collect();
+        for key in &keys {
+            if self.queue.add(key.clone(), Priority::NORMAL) {
                 self.metrics.added();
             }
         }
+        (self.controller.clone(), keys)
     }
 }
 

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     apply::FieldManager,
-    cache::{Caches, Seen},
+    cache::{Caches, Link, Seen},
     clock::Clock,
     controller::{Prepared, Start, Stop},
     error::chain,
@@ -133,6 +133,8 @@ async fn run_until(
     shutdown: BoxFuture<'_, ()>,
 ) -> Result<(), RunError> {
     check_names(&operator)?;
+    let in_process = operator.in_process;
+    let client = if in_process { crate::in_process(client) } else { client };
     operator.leader.as_ref().map_or(Ok(()), LeaderElection::check)?;
     let settings = Settings {
         drain: operator.drain,
@@ -177,7 +179,8 @@ async fn run_until(
         warn_of_wide_watches(&caches);
     }
 
-    background.spawn("the watches".to_owned(), Box::pin(caches.run(client.clone())));
+    background
+        .spawn("the watches".to_owned(), Box::pin(caches.run(Link { client: client.clone(), in_process })));
     let sending: Task = if settings.dry_run {
         Box::pin(outbox.log())
     } else {
@@ -228,6 +231,9 @@ async fn serve(
         metrics: operator.metrics.clone(),
         caches: caches.clone(),
         namespaces: operator.watched_namespaces().into_iter().flatten().collect(),
+        handle: operator.handle.clone(),
+        in_process: operator.in_process,
+        connections: operator.webhook_connections.take(),
     };
     let server = operator.webhook_server.take();
     // Whoever embeds an operator without a server leaves the cluster alone; a program of its own clears up.
@@ -335,6 +341,7 @@ fn prepare(
             controllers: &controllers,
             recorder,
             metrics: &operator.metrics,
+            handle: &operator.handle,
             namespaces: &operator.namespaces,
             dry_run: operator.dry_run,
         };

@@ -230,17 +230,25 @@ impl Injector<'_> {
     }
 
     /// A stream for every object, with an item whenever it changes.
-    pub(super) fn changes(&self) -> Vec<BoxStream<'static, ()>> {
+    pub(super) fn changes(&self, in_process: bool) -> Vec<BoxStream<'static, ()>> {
         let (client, name) = (self.client, self.name());
         let mut changes = Vec::new();
         if self.hooks.validating(&name, self.reach, None).is_some() {
-            changes.push(changes_of(Api::<ValidatingWebhookConfiguration>::all(client.clone()), &name));
+            changes.push(changes_of(
+                Api::<ValidatingWebhookConfiguration>::all(client.clone()),
+                &name,
+                in_process,
+            ));
         }
         if self.hooks.mutating(&name, self.reach, None).is_some() {
-            changes.push(changes_of(Api::<MutatingWebhookConfiguration>::all(client.clone()), &name));
+            changes.push(changes_of(
+                Api::<MutatingWebhookConfiguration>::all(client.clone()),
+                &name,
+                in_process,
+            ));
         }
         for crd in self.crds() {
-            changes.push(changes_of(Api::<CustomResourceDefinition>::all(client.clone()), &crd));
+            changes.push(changes_of(Api::<CustomResourceDefinition>::all(client.clone()), &crd, in_process));
         }
         changes
     }

@@ -22,6 +22,7 @@ use crate::{
     clock::Clock,
     error::chain,
     metrics::Metrics,
+    operator::Handle,
     tls::{self, Certificate},
 };
 
@@ -61,6 +62,9 @@ pub(crate) struct Keeper {
     pub(crate) client: Client,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) metrics: Metrics,
+    pub(crate) handle: Handle,
+    /// The API server is in this process.
+    pub(crate) in_process: bool,
     pub(crate) hooks: Webhooks,
     pub(crate) reach: Reach,
     pub(crate) certificate: Certificate,
@@ -74,9 +78,13 @@ impl Keeper {
         let mut changes = stream::select_all(self.changes());
         loop {
             let pause = match self.step().await {
-                Ok(pause) => pause,
+                Ok(pause) => {
+                    self.handle.registered(Ok(()));
+                    pause
+                }
                 Err(error) => {
                     let text = chain(&error);
+                    self.handle.registered(Err(text.clone()));
                     tracing::warn!(error = text, "failed to keep the webhooks' certificates, retrying");
                     self.failure.send_if_modified(|failure| {
                         // A certificate that is already served is good enough to be ready.
@@ -160,8 +168,8 @@ impl Keeper {
     /// A stream for every object that matters here, with an item whenever it changes.
     fn changes(&self) -> Vec<BoxStream<'static, ()>> {
         let secrets = Api::<Secret>::namespaced(self.client.clone(), &self.namespace);
-        let mut changes = self.injector().changes();
-        changes.push(changes_of(secrets, &self.secret));
+        let mut changes = self.injector().changes(self.in_process);
+        changes.push(changes_of(secrets, &self.secret, self.in_process));
         changes
     }
 }

@@ -11,7 +11,8 @@ use crate::{
     cache::Caches,
     clock::Clock,
     metrics::Metrics,
-    tls::{Certificate, Files, TlsListener},
+    operator::Handle,
+    tls::{Certificate, Connections, Files, TlsListener},
 };
 
 /// How long requests that are being answered may take at the end.
@@ -86,6 +87,12 @@ pub(crate) struct Surroundings {
     pub(crate) caches: Caches,
     /// The namespaces that the operator is restricted to.
     pub(crate) namespaces: Vec<String>,
+    /// Who hears whether the API server knows of the webhooks.
+    pub(crate) handle: Handle,
+    /// The API server is in this process.
+    pub(crate) in_process: bool,
+    /// Where connections come from, if not from a socket.
+    pub(crate) connections: Option<Connections>,
 }
 
 type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -108,7 +115,7 @@ impl Serving {
     pub(crate) async fn prepare(
         server: Server,
         hooks: Webhooks,
-        surroundings: Surroundings,
+        mut surroundings: Surroundings,
     ) -> Result<Self, ServeError> {
         if let Reach::Url(url) = &server.reach
             && configuration::host(url).is_none()
@@ -116,9 +123,15 @@ impl Serving {
             return Err(ServeError::Url(url.clone()));
         }
         let bind = |source| ServeError::Bind { address: server.address, source };
-        let socket = TcpListener::bind(server.address).await.map_err(bind)?;
         let certificate = Certificate::default();
-        let listener = TlsListener::new(socket, certificate.clone(), server.http2).map_err(bind)?;
+        let listener = match surroundings.connections.take() {
+            Some(connections) => TlsListener::new(connections, certificate.clone(), server.http2),
+            None => {
+                let socket = TcpListener::bind(server.address).await.map_err(bind)?;
+                TlsListener::tcp(socket, certificate.clone(), server.http2)
+            }
+        };
+        let listener = listener.map_err(bind)?;
         let (failure, ready) = watch::channel(Some("the certificate is not there yet".to_owned()));
         let keeping = keep(&server, &hooks, &surroundings, certificate, failure)?;
         let Surroundings { client, caches, namespaces, .. } = &surroundings;
@@ -209,6 +222,8 @@ fn keep(
                 client: surroundings.client.clone(),
                 clock: surroundings.clock.clone(),
                 metrics: surroundings.metrics.clone(),
+                handle: surroundings.handle.clone(),
+                in_process: surroundings.in_process,
                 hooks: hooks.clone(),
                 reach: server.reach.clone(),
                 certificate,
@@ -222,6 +237,7 @@ fn keep(
             let loaded = files.load(&certificate, &metrics);
             loaded.map_err(|error| ServeError::Files(crate::error::chain(&error)))?;
             failure.send_replace(None);
+            surroundings.handle.registered(Ok(()));
             Ok(Box::pin(files.follow(certificate, metrics)))
         }
     }

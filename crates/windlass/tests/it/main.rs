@@ -20,6 +20,7 @@ mod silence;
 mod sizes;
 mod stalls;
 mod terms;
+mod truth;
 mod widget;
 
 /// Makes two tests of each scenario.

@@ -128,7 +128,7 @@ async fn serve_metrics(
         }
         None => self_sign(&certificate, operator)?,
     }
-    let listener = TlsListener::new(socket, certificate, settings.http2()).map_err(bound)?;
+    let listener = TlsListener::tcp(socket, certificate, settings.http2()).map_err(bound)?;
     let guarded = router.layer(from_fn_with_state(Guard::new(client.clone()), guard::check));
     servers.spawn(server::serve(listener, guarded, until));
     Ok(())

@@ -122,7 +122,9 @@ impl Crew {
     }
 
     fn requeue_all(&self) {
-        self.controllers.iter().for_each(|controller| controller.load.requeue_all());
+        for controller in &self.controllers {
+            controller.load.requeue_all();
+        }
     }
 
     fn start(&mut self, settings: &Settings, stop: &Stop) -> Tasks {

@@ -53,6 +53,8 @@ impl World {
             client: self.client.clone(),
             clock: Arc::new(self.clock),
             metrics: Metrics::default(),
+            handle: crate::Handle::default(),
+            in_process: false,
             hooks: Self::hooks(),
             reach: reach.clone(),
             certificate: Certificate::default(),

@@ -1,0 +1,37 @@
+//! Objects of any kind into the cluster, as `kubectl apply --server-side` would do it.
+
+use windlass::{
+    kube::{
+        Api, Client, Error,
+        api::{DynamicObject, Patch, PatchParams},
+        core::GroupVersionKind,
+        discovery::{Scope, pinned_kind},
+    },
+    serde_json::Value,
+};
+
+/// Applies an object; one without a namespace whose kind needs one goes into `namespace`.
+pub(super) async fn apply(client: &Client, namespace: &str, object: &Value) -> Result<DynamicObject, Error> {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let api_version = text(&object["apiVersion"]);
+    let (group, version) = api_version.split_once('/').unwrap_or(("", &api_version));
+    let kind = GroupVersionKind::gvk(group, version, &text(&object["kind"]));
+    let (resource, capabilities) = pinned_kind(client, &kind).await?;
+    let metadata = &object["metadata"];
+    let api = match capabilities.scope {
+        Scope::Cluster => Api::<DynamicObject>::all_with(client.clone(), &resource),
+        Scope::Namespaced => {
+            let namespace = metadata["namespace"].as_str().unwrap_or(namespace);
+            Api::namespaced_with(client.clone(), namespace, &resource)
+        }
+    };
+    let params = PatchParams::apply("kubectl").force();
+    api.patch(&text(&metadata["name"]), &params, &Patch::Apply(object)).await
+}
+
+/// The documents of a YAML stream.
+pub(super) fn documents(yaml: &str) -> Vec<Value> {
+    let documents: Vec<Value> =
+        serde_saphyr::from_multiple(yaml).unwrap_or_else(|error| panic!("this is no YAML: {error}\n{yaml}"));
+    documents.into_iter().filter(|document| !document.is_null()).collect()
+}

@@ -23,12 +23,14 @@ mod intent;
 mod ownership;
 mod place;
 mod recall;
+mod sight;
 mod succeed;
 
 pub(crate) use child::{OwnedKind, OwnedStore};
 pub(crate) use fields::FieldSet;
 pub(crate) use ownership::{FieldManager, Ownership};
 pub(crate) use recall::Recall;
+pub(crate) use sight::Onlookers;
 
 type Erased = Arc<dyn Any + Send + Sync>;
 type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;

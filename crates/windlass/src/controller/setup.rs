@@ -8,9 +8,9 @@ use std::{
 
 use crate::{
     apply::{OwnedKind, OwnedStore},
-    cache::{Caches, Change, Origin, Reader, Scope, Store},
+    cache::{Caches, Change, Origin, Reader, Scope, Store, Stores},
     controller::Watch,
-    error::Result,
+    error::{Error, Result},
     metrics::ControllerMetrics,
     object::{AnyObject, Kind, ObjectKey},
     owner,
@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// One declaration of the builder, carried out when the operator starts.
-pub(super) type Source<R> = Box<dyn FnOnce(&mut Setup<R>) + Send>;
+pub(super) type Source<R> = Box<dyn FnOnce(&mut Setup<R>) -> Result<()> + Send>;
 type Late<T> = Box<dyn FnOnce(&Reader) -> T + Send>;
 
 /// The kinds that a controller owns. Clones share them.
@@ -27,8 +27,15 @@ type Late<T> = Box<dyn FnOnce(&Reader) -> T + Send>;
 pub(crate) struct Owned(Arc<RwLock<Vec<Arc<dyn OwnedKind>>>>);
 
 impl Owned {
-    pub(crate) fn find(&self, kind: &Kind) -> Option<Arc<dyn OwnedKind>> {
-        self.all().into_iter().find(|owned| owned.kind() == kind)
+    /// Every scope in which a kind is owned, in the order of the declarations.
+    pub(crate) fn of(&self, kind: &Kind) -> Vec<Arc<dyn OwnedKind>> {
+        self.all().into_iter().filter(|owned| owned.kind() == kind).collect()
+    }
+
+    /// The stores in which objects of a kind are owned as `K`; `None` if there are none.
+    pub(crate) fn stores<K: AnyObject>(&self, kind: &Kind) -> Option<Stores<K>> {
+        let owned = self.of(kind);
+        Stores::new(owned.iter().filter_map(|owned| owned.store().downcast().ok()).collect())
     }
 
     pub(crate) fn all(&self) -> Vec<Arc<dyn OwnedKind>> {
@@ -39,8 +46,8 @@ impl Owned {
         self.0.write().unwrap_or_else(PoisonError::into_inner).push(kind);
     }
 
-    pub(super) fn remove(&self, kind: &Kind) {
-        self.0.write().unwrap_or_else(PoisonError::into_inner).retain(|owned| owned.kind() != kind);
+    pub(super) fn remove(&self, kind: &Arc<dyn OwnedKind>) {
+        self.0.write().unwrap_or_else(PoisonError::into_inner).retain(|owned| !Arc::ptr_eq(owned, kind));
     }
 }
 
@@ -97,21 +104,35 @@ impl<R: AnyObject> Wiring<R> {
         }
     }
 
-    /// The shared store of a kind, which the controller may read from now on.
-    pub(super) fn store<K: AnyObject>(&self, watch: &Watch<K>) -> Arc<Store<K>> {
+    /// The shared store of a kind, which the controller may read from now on. [`Wiring::release`] gives it back.
+    pub(super) fn store<K: AnyObject>(&self, watch: &Watch<K>) -> Result<Arc<Store<K>>> {
         self.store_for(watch, false)
     }
 
     /// As `store`. `children`: of a kind whose objects are looked at as the children of one owner at a time.
-    pub(super) fn store_for<K: AnyObject>(&self, watch: &Watch<K>, children: bool) -> Arc<Store<K>> {
-        let store = self.caches.store::<K>(&watch.kind, &self.scope(watch), watch.optional, children);
+    pub(super) fn store_for<K: AnyObject>(&self, watch: &Watch<K>, children: bool) -> Result<Arc<Store<K>>> {
+        let scope = self.scope(watch);
+        scope.check().map_err(|(selector, reason)| Error::InvalidSelector {
+            kind: Box::new(watch.kind.clone()),
+            selector,
+            reason,
+        })?;
+        let store = self.caches.store::<K>(&watch.kind, &scope, watch.optional, children);
         self.reader.add(store.clone());
-        store
+        Ok(store)
     }
 
-    /// Lets `apply` write and prune objects of this kind.
-    pub(super) fn own<K: AnyObject>(&self, store: Arc<Store<K>>) {
-        self.owned.push(Arc::new(OwnedStore { store }));
+    /// Gives a store back.
+    pub(super) fn release<K: AnyObject>(&self, store: &Arc<Store<K>>) {
+        self.reader.remove(store);
+        self.caches.release(&**store);
+    }
+
+    /// Lets `apply` write and prune objects of this kind. Returns what takes that back.
+    pub(super) fn own<K: AnyObject>(&self, store: Arc<Store<K>>) -> Arc<dyn OwnedKind> {
+        let owned: Arc<dyn OwnedKind> = Arc::new(OwnedStore { store });
+        self.owned.push(owned.clone());
+        owned
     }
 
     /// Queues what is reconciled whenever an object of the store changes that it controls.

@@ -14,6 +14,7 @@ mod intents;
 mod keepers;
 mod pool;
 mod scenarios;
+mod scoped;
 mod silence;
 mod sizes;
 mod stalls;
@@ -76,4 +77,7 @@ scenarios! {
     scope:
         several_namespaces_are_watched_and_no_other,
         a_dry_run_writes_nothing;
+    sight:
+        a_child_comes_back_or_its_author_is_told,
+        a_child_in_a_namespace_that_is_not_watched_is_an_error;
 }

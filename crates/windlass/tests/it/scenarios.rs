@@ -7,3 +7,4 @@ pub mod dynamic;
 pub mod finalizers;
 pub mod kinds;
 pub mod scope;
+pub mod sight;

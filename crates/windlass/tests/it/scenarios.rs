@@ -7,4 +7,6 @@ pub mod dynamic;
 pub mod finalizers;
 pub mod kinds;
 pub mod scope;
+pub mod selectors;
 pub mod sight;
+pub mod watches;

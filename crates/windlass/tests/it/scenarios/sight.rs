@@ -47,6 +47,50 @@ async fn soon<T>(mut look: impl AsyncFnMut() -> Option<T>) -> Option<T> {
     None
 }
 
+/// Whether an `owns` watches the child, and what a run must then see of it.
+fn expected(declarations: &[Declaration]) -> (bool, Outcome) {
+    let any = |which: &dyn Fn(&Declaration) -> bool| declarations.iter().any(which);
+    let seen = any(&|one| matches!(one.verb, Verb::Owns | Verb::OwnsMetadata) && one.scope.has_child());
+    let found = any(&|one| one.verb != Verb::OwnsMetadata && one.scope.has_child());
+    // Where whole objects are owned, those are the children.
+    let owned = if any(&|one| one.verb == Verb::Owns) {
+        any(&|one| one.verb == Verb::Owns && one.scope.has_child())
+    } else {
+        found
+    };
+    (seen, Outcome::Applied { found, listed: usize::from(found), owned: usize::from(owned) })
+}
+
+/// What is wrong with the first runs.
+async fn flaw_of_runs(
+    cluster: &Cluster,
+    keepsakes: &Keepsakes,
+    seen: bool,
+    expected: Outcome,
+) -> Option<String> {
+    let gadgets = cluster.api::<Gadget>();
+    match soon(async || keepsakes.outcome()).await {
+        None => return Some("the gadget is not reconciled".to_owned()),
+        Some(Outcome::Failed(text)) if seen => return Some(format!("it failed: {text}")),
+        Some(Outcome::Failed(text)) if text.contains("would not notice") => return None,
+        Some(Outcome::Failed(text)) => return Some(format!("it failed for another reason: {text}")),
+        Some(Outcome::Applied { .. }) if !seen => return Some("nobody says that it is not seen".to_owned()),
+        Some(Outcome::Applied { .. }) => {}
+    }
+    // Of a scope that only the server can judge, a store knows what the watch has delivered.
+    let mut touches = 0;
+    let matched = soon(async || {
+        if keepsakes.outcome() == Some(expected.clone()) {
+            return Some(());
+        }
+        touches += 1;
+        let touch = json!({"metadata": {"annotations": {"touched": touches.to_string()}}});
+        gadgets.patch("one", &PatchParams::default(), &Patch::Merge(&touch)).await.unwrap();
+        None
+    });
+    matched.await.is_none().then(|| format!("{:?} instead of {expected:?}", keepsakes.outcome()))
+}
+
 /// What is wrong with a controller that declares this.
 async fn flaw(cluster: &Cluster, declarations: &[Declaration], narrow: bool) -> Option<String> {
     let (gadgets, secrets) = (cluster.api::<Gadget>(), cluster.api::<Secret>());
@@ -57,48 +101,13 @@ async fn flaw(cluster: &Cluster, declarations: &[Declaration], narrow: bool) -> 
     }
     let running = cluster.run(Operator::new("keepsakes").controller(controller));
     gadgets.create(&PostParams::default(), &Gadget::test("one")).await.unwrap();
-    let outcome = soon(async || keepsakes.outcome()).await;
-    let owners = |verb: Verb| matches!(verb, Verb::Owns | Verb::OwnsMetadata);
-    let seen = declarations.iter().any(|one| owners(one.verb) && one.scope.has_child());
-    let readable = |one: &Declaration| one.verb != Verb::OwnsMetadata && one.scope.has_child();
-    let found_expected = declarations.iter().any(readable);
-    // Where whole objects are owned, those are the children.
-    let owned_expected = match declarations.iter().any(|one| one.verb == Verb::Owns) {
-        true => declarations.iter().any(|one| one.verb == Verb::Owns && readable(one)),
-        false => found_expected,
-    };
-    let flaw = match outcome {
-        None => Some("the gadget is not reconciled".to_owned()),
-        Some(Outcome::Failed(text)) if seen => Some(format!("it failed: {text}")),
-        Some(Outcome::Failed(text)) if text.contains("would not notice") => None,
-        Some(Outcome::Failed(text)) => Some(format!("it failed for another reason: {text}")),
-        Some(Outcome::Applied { .. }) if !seen => Some("nobody says that it is not seen".to_owned()),
-        Some(Outcome::Applied { .. }) => {
-            let (found, listed, owned) =
-                (found_expected, usize::from(found_expected), usize::from(owned_expected));
-            let expected = Outcome::Applied { found, listed, owned };
-            // Of a scope that only the server can judge, a store knows what the watch has delivered.
-            let mut touches = 0;
-            let matched = soon(async || {
-                if keepsakes.outcome() == Some(expected.clone()) {
-                    return Some(());
-                }
-                touches += 1;
-                let touch = json!({"metadata": {"annotations": {"touched": touches.to_string()}}});
-                gadgets.patch("one", &PatchParams::default(), &Patch::Merge(&touch)).await.unwrap();
-                None
-            });
-            matched.await.is_none().then(|| format!("{:?} instead of {expected:?}", keepsakes.outcome()))
-        }
-    };
-    let flaw = match flaw {
-        None if seen => {
-            secrets.delete("one", &DeleteParams::default()).await.unwrap();
-            let back = soon(async || secrets.get_opt("one").await.unwrap()).await;
-            back.is_none().then(|| "a child that was deleted by hand does not come back".to_owned())
-        }
-        flaw => flaw,
-    };
+    let (seen, outcome) = expected(declarations);
+    let mut flaw = flaw_of_runs(cluster, &keepsakes, seen, outcome).await;
+    if flaw.is_none() && seen {
+        secrets.delete("one", &DeleteParams::default()).await.unwrap();
+        let back = soon(async || secrets.get_opt("one").await.unwrap()).await;
+        flaw = back.is_none().then(|| "a child that was deleted by hand does not come back".to_owned());
+    }
     running.stop().await;
     gadgets.delete("one", &DeleteParams::default()).await.unwrap();
     let _ = secrets.delete("one", &DeleteParams::default()).await;

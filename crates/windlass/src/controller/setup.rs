@@ -1,9 +1,10 @@
 //! Connecting a controller's declarations to the shared caches and to its queue, at the start and later.
 
 use std::{
+    collections::BTreeSet,
     future::Future,
     pin::Pin,
-    sync::{Arc, OnceLock, PoisonError, RwLock},
+    sync::{Arc, Mutex, OnceLock, PoisonError, RwLock},
 };
 
 use crate::{
@@ -22,9 +23,12 @@ use crate::{
 pub(super) type Source<R> = Box<dyn FnOnce(&mut Setup<R>) -> Result<()> + Send>;
 type Late<T> = Box<dyn FnOnce(&Reader) -> T + Send>;
 
-/// The kinds that a controller owns. Clones share them.
+/// The kinds that a controller owns, and which of their names are wanted by whom. Clones share them.
 #[derive(Clone, Default)]
-pub(crate) struct Owned(Arc<RwLock<Vec<Arc<dyn OwnedKind>>>>);
+pub(crate) struct Owned {
+    kinds: Arc<RwLock<Vec<Arc<dyn OwnedKind>>>>,
+    wanted: Arc<Mutex<BTreeSet<(Kind, ObjectKey, ObjectKey)>>>,
+}
 
 impl Owned {
     /// Every scope in which a kind is owned, in the order of the declarations.
@@ -39,15 +43,35 @@ impl Owned {
     }
 
     pub(crate) fn all(&self) -> Vec<Arc<dyn OwnedKind>> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.kinds.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Notes that an object wants these children: whatever has one of their names is looked at for its sake.
+    pub(crate) fn want(&self, children: &[(Kind, ObjectKey)], owner: &ObjectKey) {
+        let mut wanted = self.wanted.lock().unwrap_or_else(PoisonError::into_inner);
+        wanted.extend(children.iter().map(|(kind, key)| (kind.clone(), key.clone(), owner.clone())));
+    }
+
+    /// The child is there: its own references tell whose it is.
+    pub(crate) fn has(&self, kind: &Kind, key: &ObjectKey, owner: &ObjectKey) {
+        let mut wanted = self.wanted.lock().unwrap_or_else(PoisonError::into_inner);
+        wanted.remove(&(kind.clone(), key.clone(), owner.clone()));
+    }
+
+    /// Who wants to have an object of this name and has not got it.
+    fn wanting(&self, kind: &Kind, key: &ObjectKey) -> Vec<ObjectKey> {
+        let wanted = self.wanted.lock().unwrap_or_else(PoisonError::into_inner);
+        let first = (kind.clone(), key.clone(), ObjectKey::cluster(""));
+        let same = |(of, name, _): &&(Kind, ObjectKey, ObjectKey)| of == kind && name == key;
+        wanted.range(first..).take_while(same).map(|(_, _, owner)| owner.clone()).collect()
     }
 
     fn push(&self, kind: Arc<dyn OwnedKind>) {
-        self.0.write().unwrap_or_else(PoisonError::into_inner).push(kind);
+        self.kinds.write().unwrap_or_else(PoisonError::into_inner).push(kind);
     }
 
     pub(super) fn remove(&self, kind: &Arc<dyn OwnedKind>) {
-        self.0.write().unwrap_or_else(PoisonError::into_inner).retain(|owned| !Arc::ptr_eq(owned, kind));
+        self.kinds.write().unwrap_or_else(PoisonError::into_inner).retain(|owned| !Arc::ptr_eq(owned, kind));
     }
 }
 
@@ -135,15 +159,22 @@ impl<R: AnyObject> Wiring<R> {
         owned
     }
 
-    /// Queues what is reconciled whenever an object of the store changes that it controls.
+    /// Queues what is reconciled whenever an object of the store changes that it controls, or whose name it wants for
+    /// a child of its own.
     pub(super) fn subscribe_owned<K: AnyObject>(
         &self,
         store: &Arc<Store<K>>,
         filter: Option<Predicate<K>>,
     ) -> [u64; 2] {
-        let kind = self.kind.clone();
+        let (kind, of, owned) = (self.kind.clone(), store.kind().clone(), self.owned.clone());
+        let reconciled = self.reconciled.get().cloned();
         self.subscribe_secondary(store, filter, move |child: &K, _: &Reader| {
-            owner::controller_key_of(&kind, child.meta()).into_iter().collect()
+            let mut keys: Vec<ObjectKey> =
+                owner::controller_key_of(&kind, child.meta()).into_iter().collect();
+            // Of those that are gone, nobody may have said that they want it no more.
+            let exists = |key: &ObjectKey| reconciled.as_ref().is_some_and(|store| store.contains(key));
+            keys.extend(owned.wanting(&of, &ObjectKey::of(child)).into_iter().filter(exists));
+            keys
         })
     }
 

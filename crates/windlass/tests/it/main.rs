@@ -85,6 +85,7 @@ scenarios! {
     watches:
         a_watch_that_is_refused_is_an_error_and_is_tried_again,
         an_event_that_cannot_be_read_leads_to_a_list,
+        a_name_that_becomes_free_is_taken,
         two_indexes_of_one_name_do_not_start,
         what_a_stream_adds_is_counted;
     selectors:

@@ -1,14 +1,21 @@
 //! Watches that cannot be started, events that cannot be read, and indexes of one name.
 
 use std::{
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 
+use serde_json::json;
 use windlass::{
-    Action, Context, Controller, ObjectKey, Operator, Reconciler, RunError, Watch,
+    Action, Children, Context, Controller, ObjectKey, Operator, Reconciler, RunError, Watch,
     k8s_openapi::api::core::v1::{ConfigMap, Secret},
-    kube::{ResourceExt, api::PostParams},
+    kube::{
+        ResourceExt,
+        api::{DeleteParams, PostParams},
+    },
 };
 
 use crate::{
@@ -88,6 +95,48 @@ impl Reconciler for Idle {
     }
 }
 
+/// Wants a Secret, and lets somebody else have the name for as long as that takes.
+#[derive(Clone, Default)]
+struct Patient {
+    conflicts: Arc<AtomicUsize>,
+}
+
+impl Reconciler for Patient {
+    type Resource = Gadget;
+    type Error = windlass::Error;
+
+    async fn reconcile(&self, gadget: Arc<Gadget>, ctx: &Context<Gadget>) -> windlass::Result<Action> {
+        let mut secret = Secret::default();
+        secret.metadata.name = gadget.metadata.name.clone();
+        match ctx.apply(Children::new().with(secret)).await {
+            Err(windlass::Error::NameConflict { .. }) => {
+                self.conflicts.fetch_add(1, Ordering::SeqCst);
+                Ok(Action::await_change())
+            }
+            applied => applied.map(|_| Action::await_change()),
+        }
+    }
+}
+
+pub async fn a_name_that_becomes_free_is_taken(cluster: Cluster) {
+    let (secrets, patient) = (cluster.api::<Secret>(), Patient::default());
+    let foreign: Secret = serde_json::from_value(json!({"metadata": {"name": "one"}})).unwrap();
+    secrets.create(&PostParams::default(), &foreign).await.unwrap();
+    let controller = Controller::new(patient.clone()).owns::<Secret>().namespace(&cluster.namespace);
+    let running = cluster.run(Operator::new("patient").controller(controller));
+    cluster.api::<Gadget>().create(&PostParams::default(), &Gadget::test("one")).await.unwrap();
+    let conflicts = || patient.conflicts.load(Ordering::SeqCst);
+    eventually("the name is taken", || async { conflicts() > 0 }).await;
+    crate::fixture::quiet(conflicts).await;
+    secrets.delete("one", &DeleteParams::default()).await.unwrap();
+    eventually("the child is there", || async {
+        let child = secrets.get_opt("one").await.unwrap();
+        child.is_some_and(|child| !child.owner_references().is_empty())
+    })
+    .await;
+    running.stop().await;
+}
+
 fn by_name(map: &ConfigMap) -> Vec<String> {
     map.metadata.name.iter().cloned().collect()
 }
@@ -98,7 +147,9 @@ pub async fn two_indexes_of_one_name_do_not_start(cluster: Cluster) {
     let colliding = Operator::new("indexes")
         .controller(reader("first").index::<ConfigMap>("by", by_name))
         .controller(reader("second").index::<ConfigMap>("by", |map| vec![map.name_any()]));
-    let ended: Result<(), RunError> = cluster.run(colliding).task.await.unwrap();
+    let mut running = cluster.run(colliding);
+    let ended = tokio::time::timeout(Duration::from_secs(30), &mut running.task).await;
+    let ended: Result<(), RunError> = ended.expect("it must not start").unwrap();
     let error = ended.expect_err("one of the two would read the other's index");
     let text =
         format!("{error}: {}", std::error::Error::source(&error).map_or(String::new(), ToString::to_string));

@@ -23,6 +23,7 @@ mod intent;
 mod ownership;
 mod place;
 mod recall;
+mod sight;
 pub(crate) mod status;
 mod succeed;
 
@@ -30,6 +31,7 @@ pub(crate) use child::{OwnedKind, OwnedStore};
 pub(crate) use fields::FieldSet;
 pub(crate) use ownership::{FieldManager, Fields, Ownership};
 pub(crate) use recall::Recall;
+pub(crate) use sight::Onlookers;
 
 type Erased = Arc<dyn Any + Send + Sync>;
 type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -252,8 +254,7 @@ pub(crate) enum OnFailure {
     GoOn,
 }
 
-/// Applies the children in order, then deletes those of the owned kinds that are no longer wanted, unless a child
-/// failed: what it was to replace may still be needed.
+/// Applies the children, and has the owner looked at again when a name that somebody else has becomes free.
 pub(crate) async fn apply(
     shared: &Shared,
     owner: &Owner,
@@ -261,6 +262,30 @@ pub(crate) async fn apply(
     on_failure: OnFailure,
 ) -> Result<Attempt> {
     let wanted = wanted(owner, &children)?;
+    // Before the cache is asked: nothing that happens from here on is missed.
+    shared.owned.want(&wanted, &owner.key);
+    let attempt = apply_all(shared, owner, children, &wanted, on_failure).await;
+    let failures = attempt.as_ref().map_or(&[][..], |attempt| &attempt.failures);
+    let is_taken = |id: &(Kind, ObjectKey)| {
+        let of =
+            |e: &Error| matches!(e, Error::NameConflict { kind, key, .. } if **kind == id.0 && *key == id.1);
+        failures.iter().any(of)
+    };
+    for id in wanted.iter().filter(|id| !is_taken(id)) {
+        shared.owned.has(&id.0, &id.1, &owner.key);
+    }
+    attempt
+}
+
+/// Applies the children in order, then deletes those of the owned kinds that are no longer wanted, unless a child
+/// failed: what it was to replace may still be needed.
+async fn apply_all(
+    shared: &Shared,
+    owner: &Owner,
+    children: Children,
+    wanted: &[(Kind, ObjectKey)],
+    on_failure: OnFailure,
+) -> Result<Attempt> {
     let mut attempt = Attempt { applied: Applied::default(), failures: Vec::new() };
     // A set that cannot be made whole is not begun. This asks the cache only, so it costs no request.
     if on_failure == OnFailure::Stop {
@@ -269,7 +294,7 @@ pub(crate) async fn apply(
             return Ok(attempt);
         }
     }
-    for (child, id) in children.children.iter().zip(&wanted) {
+    for (child, id) in children.children.iter().zip(wanted) {
         match child.apply(shared, owner).await {
             Ok((object, written)) => {
                 attempt.applied.written += usize::from(written);
@@ -285,7 +310,7 @@ pub(crate) async fn apply(
     }
     if !children.keep && attempt.failures.is_empty() {
         for kind in shared.owned.all() {
-            attempt.applied.pruned += kind.prune(shared, owner, &wanted).await?;
+            attempt.applied.pruned += kind.prune(shared, owner, wanted).await?;
         }
     }
     Ok(attempt)

@@ -4,11 +4,15 @@
 //! [`Store::written`], and every change reaches the subscribers, which put keys into queues. Stores come and go
 //! while the operator runs: a store lives as long as somebody uses it.
 
-use std::sync::{
-    Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
-    atomic::{AtomicU64, Ordering},
+use std::{
+    sync::{
+        Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
 };
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use tokio::sync::watch;
 
 use crate::{
@@ -18,15 +22,19 @@ use crate::{
 
 mod fresh;
 mod health;
+mod interned;
 mod kept;
 mod links;
 mod listing;
 mod reader;
 mod registry;
+mod scope;
+mod selector;
 mod sink;
 mod snug;
 mod splitter;
 mod store;
+mod stores;
 #[cfg(test)]
 mod tests;
 mod watching;
@@ -34,38 +42,19 @@ mod watching;
 pub(crate) use fresh::Fresh;
 pub(crate) use health::{Failure, Health};
 use kept::Kept;
-pub(crate) use links::IndexFn;
+pub(crate) use links::Index;
 pub use reader::Reader;
-pub(crate) use reader::indexed as reader_index;
+pub(crate) use reader::{indexed, matching};
 pub(crate) use registry::{Caches, Link, Seen, Transforms, Watched, WeakCaches};
+pub(crate) use scope::{Scope, Sight};
 pub(crate) use snug::from_str as read;
 pub use store::Change;
 pub(crate) use store::Transform;
 use store::{News, Objects, Written};
+pub(crate) use stores::Stores;
 
-/// Which objects of a kind are watched.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Scope {
-    /// The namespaces, or all of them if there are none here.
-    pub(crate) namespaces: Vec<String>,
-    pub(crate) labels: Option<String>,
-    pub(crate) fields: Option<String>,
-}
-
-impl Scope {
-    /// Whether a selector keeps objects out of the namespaces that are watched.
-    fn selects(&self) -> bool {
-        self.labels.is_some() || self.fields.is_some()
-    }
-
-    /// What is watched by one request each: every namespace, or all at once.
-    fn parts(&self) -> Vec<Option<String>> {
-        if self.namespaces.is_empty() {
-            return vec![None];
-        }
-        self.namespaces.iter().cloned().map(Some).collect()
-    }
-}
+/// How long a first list that fails is waited for by whoever adds a watch to a running controller.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Children of one owner and kind that are read from their texts every time; more are kept typed.
 const FAMILY: usize = 16;
@@ -108,11 +97,10 @@ impl<K: AnyObject> Store<K> {
         transform: Option<Transform<K>>,
         as_text: bool,
     ) -> Self {
-        let parts = scope.parts();
         Self {
             kind,
-            health: watch::Sender::new(Health::new(parts.len(), live)),
-            objects: RwLock::new(Objects::new(field_manager, &parts, transform.clone(), as_text)),
+            health: watch::Sender::new(Health::new(scope.parts().len(), live)),
+            objects: RwLock::new(Objects::new(field_manager, &scope, transform.clone(), as_text)),
             transform,
             subscribers: RwLock::new(Subscribers { changes: Vec::new(), served: Vec::new() }),
             subscriptions: AtomicU64::new(0),
@@ -122,6 +110,15 @@ impl<K: AnyObject> Store<K> {
 
     pub(crate) fn kind(&self) -> &Kind {
         &self.kind
+    }
+
+    pub(crate) fn scope(&self) -> &Scope {
+        &self.scope
+    }
+
+    /// Whether the watch delivers an object with this metadata.
+    pub(crate) fn sight(&self, meta: &ObjectMeta) -> Sight {
+        self.read().sight(meta)
     }
 
     /// Whether an object that is not here may exist all the same, because a selector or the choice of
@@ -138,15 +135,31 @@ impl<K: AnyObject> Store<K> {
     }
 
     /// Waits until the first list is here, or the kind is known to be absent.
-    pub(crate) async fn settled(&self) {
+    ///
+    /// A server that says no is not asked for longer; of any other failure a few retries are waited for. A list that
+    /// is not answered is a failure too, so this ends.
+    pub(crate) async fn settled(&self) -> Result<(), Failure> {
+        let settled = |health: &Health| health.is_synced() || health.is_absent();
         let mut health = self.health.subscribe();
         // The sender lives in this store.
-        let _ = health.wait_for(|health| health.is_synced() || health.is_absent()).await;
+        let _ = health.wait_for(|health| settled(health) || health.failure().is_some()).await;
+        let hopeful = |health: &Health| !settled(health) && !health.is_refused();
+        let _ = tokio::time::timeout(PATIENCE, health.wait_for(|health| !hopeful(health))).await;
+        let health = health.borrow();
+        match health.failure() {
+            Some(failure) if !settled(&health) => Err(failure.clone()),
+            _ if settled(&health) => Ok(()),
+            _ => Err(Failure { text: format!("no list within {PATIENCE:?}"), refused: false }),
+        }
     }
 
     pub(crate) fn get(&self, key: &ObjectKey) -> Option<Arc<K>> {
         let kept = self.read().get(key)?.kept.clone();
         Some(self.open(&kept))
+    }
+
+    pub(crate) fn contains(&self, key: &ObjectKey) -> bool {
+        self.read().get(key).is_some()
     }
 
     /// The object, and what of it is ours.
@@ -192,8 +205,8 @@ impl<K: AnyObject> Store<K> {
         Some(self.read().get(key)?.owner.as_deref() == Some(owner_uid))
     }
 
-    pub(crate) fn indexed(&self, index: &str, value: &str) -> Option<Vec<Arc<K>>> {
-        let indexed = self.read().indexed(index, value)?;
+    fn indexed(&self, index: &str, namespace: Option<&str>, value: &str) -> Option<Vec<Arc<K>>> {
+        let indexed = self.read().indexed(index, namespace, value)?;
         Some(self.open_all(&indexed))
     }
 
@@ -215,8 +228,8 @@ impl<K: AnyObject> Store<K> {
         news.open(self.transform.as_ref())
     }
 
-    pub(crate) fn add_index(&self, name: &str, values: IndexFn<K>) {
-        self.write().add_index(name, values);
+    fn add_index(&self, index: &Index<K>) -> bool {
+        self.write().add_index(index)
     }
 
     /// Calls the subscriber for every change from now on. Returns what [`Store::unsubscribe`] takes.
@@ -240,8 +253,18 @@ impl<K: AnyObject> Store<K> {
     }
 
     /// Enters what an own write returned, and returns the newest known copy.
-    pub(crate) fn written(&self, object: impl Into<Fresh<K>>, origin: Option<&Origin>) -> Arc<K> {
-        let written = self.write().written(object);
+    fn written(&self, object: impl Into<Fresh<K>>, origin: Option<&Origin>) -> Arc<K> {
+        let written = self.write().written(object, false);
+        self.tell_written(written, origin)
+    }
+
+    /// As `written`, of an object that the watch will deliver, as the server has said.
+    pub(crate) fn written_in_sight(&self, object: impl Into<Fresh<K>>, origin: Option<&Origin>) -> Arc<K> {
+        let written = self.write().written(object, true);
+        self.tell_written(written, origin)
+    }
+
+    fn tell_written(&self, written: Written<K>, origin: Option<&Origin>) -> Arc<K> {
         match written {
             Written::News(news) => {
                 let change = self.opened(&news);
@@ -249,7 +272,11 @@ impl<K: AnyObject> Store<K> {
                 change.new.expect("a written object must be there")
             }
             Written::Known(newest) => self.open(&newest),
-            Written::Gone(object) => Arc::new(object),
+            Written::NotKept(object) => Arc::new(object),
+            Written::Left(news, object) => {
+                self.notify(&self.opened(&news), origin);
+                Arc::new(object)
+            }
         }
     }
 

@@ -11,7 +11,7 @@ use kube::{
 
 use crate::{
     apply::{self, Applied, Attempt, Children, FieldManager, OnFailure, Owner, Recall},
-    cache::{Fresh, Origin, Reader, Store},
+    cache::{Fresh, Origin, Reader, Stores},
     clock::Clock,
     controller::{Owned, Watches},
     error::{Error, Result},
@@ -60,36 +60,45 @@ impl Shared {
     /// Enters what a write returned into the cache.
     pub(crate) fn written<K: AnyObject>(
         &self,
-        store: &Store<K>,
+        stores: &Stores<K>,
         object: impl Into<Fresh<K>>,
         run: &ObjectKey,
         trigger: Trigger,
     ) -> Arc<K> {
-        let origin = Origin { controller: self.controller.clone(), key: run.clone() };
-        store.written(object, (trigger == Trigger::Others).then_some(&origin))
+        stores.written(object, self.origin(run, trigger).as_ref())
+    }
+
+    /// Which run need not hear of what it has written.
+    pub(crate) fn origin(&self, run: &ObjectKey, trigger: Trigger) -> Option<Origin> {
+        let origin = || Origin { controller: self.controller.clone(), key: run.clone() };
+        (trigger == Trigger::Others).then(origin)
+    }
+
+    /// Where the children of a kind are read: the stores that `owns` declared, or else all of the kind.
+    pub(crate) fn family<K: AnyObject>(&self, kind: &Kind) -> Result<Stores<K>> {
+        match self.owned.stores::<K>(kind) {
+            Some(stores) => Ok(stores),
+            None => self.reader.stores_of::<K>(kind),
+        }
     }
 
     /// Deletes an object, and only the one with this uid.
-    pub(crate) async fn delete<K: AnyObject>(
-        &self,
-        store: Option<&Store<K>>,
-        kind: &Kind,
-        object: &K,
-    ) -> Result<()> {
+    pub(crate) async fn delete<K: AnyObject>(&self, kind: &Kind, object: &K) -> Result<()> {
+        let stores = self.reader.find_of::<K>(kind);
         let key = ObjectKey::of(object);
         if self.dry_run {
             rehearsal::deletion(kind, &key);
             return Ok(());
         }
         let gone = || {
-            if let Some(store) = store {
-                store.deleted(&key, uid(object));
+            if let Some(stores) = &stores {
+                stores.deleted(&key, uid(object));
             }
         };
         match request::delete::<K>(&self.client, kind, &key, &delete_params(object)).await {
             Ok(request::Deleted::Object(left)) => {
-                if let Some(store) = store {
-                    store.written(left, None);
+                if let Some(stores) = &stores {
+                    stores.written(left, None);
                 }
             }
             Ok(request::Deleted::Gone) => gone(),
@@ -185,9 +194,21 @@ impl<R: AnyObject> Context<R> {
         self.shared.reader.list(namespace)
     }
 
+    /// The cached objects of a namespace, or of all with `None`, whose labels match a selector, ordered by key.
+    ///
+    /// The selector is written as for `kubectl get -l`: `app=web,tier notin (db, cache),!canary`.
+    pub fn list_where<K: Object>(&self, namespace: Option<&str>, labels: &str) -> Result<Vec<Arc<K>>> {
+        self.shared.reader.list_where(namespace, labels)
+    }
+
     /// The cached objects with this value in an index, ordered by key.
     pub fn indexed<K: Object>(&self, index: &str, value: &str) -> Result<Vec<Arc<K>>> {
         self.shared.reader.indexed(index, value)
+    }
+
+    /// As [`indexed`](Self::indexed), of one namespace.
+    pub fn indexed_in<K: Object>(&self, namespace: &str, index: &str, value: &str) -> Result<Vec<Arc<K>>> {
+        self.shared.reader.indexed_in(namespace, index, value)
     }
 
     /// Whether the API server serves the kind, as far as is known. Every object is reconciled again when a kind
@@ -214,7 +235,7 @@ impl<R: AnyObject> Context<R> {
     /// The cached objects of a kind that the reconciled object controls, ordered by key.
     pub fn owned<K: Object>(&self) -> Result<Vec<Arc<K>>> {
         let owner = self.object("read owned objects")?;
-        self.shared.reader.owned_by(uid(&**owner))
+        Ok(self.shared.family::<K>(&Kind::of::<K>())?.owned_by(uid(&**owner)))
     }
 
     /// Makes the children real, and deletes those of the owned kinds that are no longer among them.
@@ -262,7 +283,7 @@ impl<R: AnyObject> Context<R> {
     /// The reconciled object as it is now, own writes of this run included.
     fn newest(&self, operation: &'static str) -> Result<Arc<R>> {
         let object = self.object(operation)?;
-        let cached = self.shared.reader.store_of::<R>(self.watches.kind())?.get(&self.key);
+        let cached = self.shared.reader.stores_of::<R>(self.watches.kind())?.get(&self.key);
         Ok(cached.filter(|cached| uid(&**cached) == uid(&**object)).unwrap_or_else(|| object.clone()))
     }
 

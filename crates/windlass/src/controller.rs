@@ -8,7 +8,8 @@ use std::{fmt, sync::Arc, time::Duration};
 use futures::{Stream, StreamExt};
 
 use crate::{
-    cache::{IndexFn, Reader},
+    cache::{Index, Reader},
+    error::Error,
     object::{AnyObject, Kind, Object, ObjectKey},
     predicate::Predicate,
     queue::{Backoff, Jitter, Pace, Priority, RateLimit},
@@ -116,22 +117,19 @@ impl<C: Reconciler> Controller<C> {
         self.owns_with(Watch::<K>::new())
     }
 
-    /// As [`owns`](Self::owns), for a kind that the API server may not serve, now or later.
+    /// As [`owns`](Self::owns), of what a [`Watch`] says: with a selector or a filter, of a kind that may not be
+    /// served, or of one that is known only when the program runs.
     ///
-    /// While it does not, reads find nothing, [`Context::is_served`](crate::Context::is_served) is false and
-    /// applying one is an [`Error::NotServed`](crate::Error::NotServed). When that changes, every reconciled
-    /// object is looked at again.
-    pub fn owns_if_served<K: Object>(self) -> Self {
-        self.owns_with(Watch::<K>::new().optional())
-    }
-
-    /// As [`owns`](Self::owns), with a selector or a filter, for dynamic kinds, and for metadata alone.
-    pub fn owns_with<K: AnyObject>(mut self, watch: Watch<K>) -> Self {
+    /// Children that no `owns` of the controller watches are an
+    /// [`Error::OutOfScope`](crate::Error::OutOfScope) when they are applied.
+    pub fn owns_with<K: AnyObject>(mut self, watch: impl Into<Watch<K>>) -> Self {
+        let watch = watch.into();
         self.access.push(Access::Owns(watch.kind.clone()));
         self.sources.push(Box::new(move |setup: &mut Setup<C::Resource>| {
-            let store = setup.wiring.store_for::<K>(&watch, true);
+            let store = setup.wiring.store_for::<K>(&watch, true)?;
             setup.wiring.own(store.clone());
             setup.wiring.subscribe_owned(&store, watch.filter);
+            Ok(())
         }));
         self
     }
@@ -147,25 +145,18 @@ impl<C: Reconciler> Controller<C> {
         self.watches_with(Watch::<K>::new(), map)
     }
 
-    /// As [`watches`](Self::watches), for a kind that the API server may not serve, now or later.
-    pub fn watches_if_served<K, F>(self, map: F) -> Self
-    where
-        K: Object,
-        F: Fn(&K, &Reader) -> Vec<ObjectKey> + Send + Sync + 'static,
-    {
-        self.watches_with(Watch::<K>::new().optional(), map)
-    }
-
-    /// As [`watches`](Self::watches), with a selector or a filter, for dynamic kinds, and for metadata alone.
-    pub fn watches_with<K, F>(mut self, watch: Watch<K>, map: F) -> Self
+    /// As [`watches`](Self::watches), of what a [`Watch`] says.
+    pub fn watches_with<K, F>(mut self, watch: impl Into<Watch<K>>, map: F) -> Self
     where
         K: AnyObject,
         F: Fn(&K, &Reader) -> Vec<ObjectKey> + Send + Sync + 'static,
     {
+        let watch = watch.into();
         self.access.push(Access::Reads(watch.kind.clone()));
         self.sources.push(Box::new(move |setup: &mut Setup<C::Resource>| {
-            let store = setup.wiring.store::<K>(&watch);
+            let store = setup.wiring.store::<K>(&watch)?;
             setup.wiring.subscribe_secondary(&store, watch.filter, map);
+            Ok(())
         }));
         self
     }
@@ -175,11 +166,12 @@ impl<C: Reconciler> Controller<C> {
         self.reads_with(Watch::<K>::new())
     }
 
-    /// As [`reads`](Self::reads), with a selector, for dynamic kinds, and for metadata alone.
-    pub fn reads_with<K: AnyObject>(mut self, watch: Watch<K>) -> Self {
+    /// As [`reads`](Self::reads), of what a [`Watch`] says.
+    pub fn reads_with<K: AnyObject>(mut self, watch: impl Into<Watch<K>>) -> Self {
+        let watch = watch.into();
         self.access.push(Access::Reads(watch.kind.clone()));
         self.sources.push(Box::new(move |setup: &mut Setup<C::Resource>| {
-            setup.wiring.store::<K>(&watch);
+            setup.wiring.store::<K>(&watch).map(|_| ())
         }));
         self
     }
@@ -187,18 +179,24 @@ impl<C: Reconciler> Controller<C> {
     /// Reconciles the objects whose keys a stream yields: for events from outside the cluster.
     pub fn triggered_by(mut self, keys: impl Stream<Item = ObjectKey> + Send + 'static) -> Self {
         self.sources.push(Box::new(move |setup: &mut Setup<C::Resource>| {
-            let queue = setup.wiring.queue.clone();
+            let (queue, metrics) = (setup.wiring.queue.clone(), setup.wiring.metrics.clone());
             setup.tasks.push(Box::pin(async move {
                 let mut keys = std::pin::pin!(keys);
                 while let Some(key) = keys.next().await {
-                    queue.add(key, Priority::NORMAL);
+                    if queue.add(key, Priority::NORMAL) {
+                        metrics.added();
+                    }
                 }
             }));
+            Ok(())
         }));
         self
     }
 
     /// Indexes the cached objects of kind `K`, which must be watched too, under the values of a function.
+    ///
+    /// The name is known to all controllers of the operator. Several may declare one index, with one function that holds
+    /// no values; anything else of the same name is an [`Error::IndexExists`](crate::Error::IndexExists) at the start.
     pub fn index<K: Object>(
         self,
         name: impl Into<String>,
@@ -214,12 +212,15 @@ impl<C: Reconciler> Controller<C> {
         name: impl Into<String>,
         values: impl Fn(&K) -> Vec<String> + Send + Sync + 'static,
     ) -> Self {
-        let (name, values): (String, IndexFn<K>) = (name.into(), Arc::new(values));
+        let index = Index::new(name.into(), values);
         self.sources.push(Box::new(move |setup: &mut Setup<C::Resource>| {
             setup.indexes.push(Box::new(move |reader: &Reader| {
-                reader.store_of::<K>(&kind)?.add_index(&name, values);
-                Ok(())
+                if reader.stores_of::<K>(&kind)?.add_index(&index) {
+                    return Ok(());
+                }
+                Err(Error::IndexExists { kind: Box::new(kind), index: index.name })
             }));
+            Ok(())
         }));
         self
     }

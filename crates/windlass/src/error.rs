@@ -66,6 +66,40 @@ pub enum Error {
         /// The controller.
         controller: String,
     },
+    /// The child is outside of what the controller watches by `owns`: nobody would notice if it were changed or
+    /// deleted.
+    #[error(
+        "failed to apply {kind} {key}: controller {controller} would not notice its deletion, for it owns only what \
+         matches {scope}; change the child so that it matches, or own more"
+    )]
+    OutOfScope {
+        /// The kind of the child.
+        kind: Box<Kind>,
+        /// The child.
+        key: ObjectKey,
+        /// The controller.
+        controller: String,
+        /// What the controller owns, in words.
+        scope: String,
+    },
+    /// A watch that was added while the controller runs cannot be started. It was removed again.
+    #[error("failed to watch {kind}: {reason}")]
+    WatchFailed {
+        /// The kind.
+        kind: Box<Kind>,
+        /// What the API server said, or what happened instead of an answer.
+        reason: String,
+    },
+    /// A label selector that Kubernetes would not accept.
+    #[error("failed to read the label selector {selector:?} for {kind}: {reason}")]
+    InvalidSelector {
+        /// The kind.
+        kind: Box<Kind>,
+        /// The selector.
+        selector: String,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// The API server does not serve a kind that the controller declared as optional.
     #[error(
         "failed to apply {kind} {key}: the API server does not serve this kind; \
@@ -115,6 +149,17 @@ pub enum Error {
     /// An index that nobody declared.
     #[error("failed to read index {index:?} of {kind}: add .index::<{}>({index:?}, ..) to a controller", kind.kind)]
     NoIndex {
+        /// The kind.
+        kind: Box<Kind>,
+        /// The index.
+        index: String,
+    },
+    /// Two indexes of a kind have one name.
+    #[error(
+        "failed to add index {index:?} of {kind}: there is another one of that name; choose another name, or have \
+         both declarations name the same function"
+    )]
+    IndexExists {
         /// The kind.
         kind: Box<Kind>,
         /// The index.
@@ -216,8 +261,12 @@ impl ReconcileError for Error {
             Self::NameConflict { .. } => "NameConflict",
             Self::NotWatched { .. }
             | Self::NotOwned { .. }
+            | Self::OutOfScope { .. }
+            | Self::InvalidSelector { .. }
             | Self::NoIndex { .. }
-            | Self::NoStatus { .. } => "Misconfigured",
+            | Self::NoStatus { .. }
+            | Self::IndexExists { .. } => "Misconfigured",
+            Self::WatchFailed { .. } => "WatchFailed",
             Self::NotServed { .. } => "KindNotServed",
             Self::InvalidChild { .. } => "InvalidChild",
             Self::NoObject { .. } | Self::Deleting { .. } => "ObjectGone",
@@ -229,8 +278,12 @@ impl ReconcileError for Error {
         match self {
             // The name may become free without any event that the controller watches.
             Self::Request { .. } | Self::Client(_) | Self::NameConflict { .. } => true,
+            // Permissions come, and so do the fields that a scope may select by, without any event.
+            Self::WatchFailed { .. } | Self::OutOfScope { .. } => true,
             Self::NotWatched { .. }
             | Self::NotOwned { .. }
+            | Self::InvalidSelector { .. }
+            | Self::IndexExists { .. }
             | Self::NoIndex { .. }
             | Self::NoStatus { .. }
             // Every object is looked at again when the kind appears.

@@ -101,9 +101,17 @@ impl<K: AnyObject> Predicate<K> {
         })
     }
 
-    /// Whether the change passes.
+    /// Whether the change passes. An object that was replaced by another one of its name is a deletion and an addition,
+    /// either of which may pass.
     pub fn passes(&self, change: &Change<K>) -> bool {
-        (self.0)(change)
+        match (&change.old, &change.new) {
+            (Some(old), Some(new)) if old.meta().uid != new.meta().uid => {
+                let (deletion, addition) =
+                    (Change { new: None, ..change.clone() }, Change { old: None, ..change.clone() });
+                (self.0)(&deletion) || (self.0)(&addition)
+            }
+            _ => (self.0)(change),
+        }
     }
 }
 
@@ -146,6 +154,37 @@ mod tests {
         assert!(never.passes(&change(Some(at_generation(1)), Some(Arc::new(dying)))));
         assert!(never.passes(&change(Some(at_generation(1)), None)));
         assert!(never.passes(&change(None, Some(at_generation(1)))));
+    }
+
+    #[test]
+    fn a_recreated_object_passes_every_filter() {
+        let of = |uid: &str| {
+            let mut object = (*at_generation(1)).clone();
+            object.metadata.uid = Some(uid.into());
+            object.metadata.resource_version = Some("7".into());
+            Some(Arc::new(object))
+        };
+        // The watch was broken when the first one was deleted.
+        let recreated = change(of("one"), of("two"));
+        let filters: [fn() -> Predicate<Deployment>; 6] = [
+            Predicate::generation_changed,
+            Predicate::labels_changed,
+            Predicate::annotations_changed,
+            Predicate::finalizers_changed,
+            Predicate::resource_version_changed,
+            || Predicate::new(|_, _| false),
+        ];
+        for filter in filters {
+            assert!(filter().passes(&recreated));
+            assert!(filter().negate().passes(&recreated), "of additions and deletions nothing is swallowed");
+            for other in filters {
+                assert!(filter().and(other()).passes(&recreated) && filter().or(other()).passes(&recreated));
+            }
+            assert!(!filter().passes(&change(of("one"), of("one"))));
+        }
+        assert!(Predicate::deleted().passes(&recreated), "the first one is gone");
+        let additions = Predicate::of_changes(|change: &Change<Deployment>| change.old.is_none());
+        assert!(additions.passes(&recreated) && !additions.passes(&change(of("one"), of("one"))));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::{
     Client,
     api::{
@@ -76,14 +77,14 @@ pub(crate) async fn get_at(
     Ok(list.items.into_iter().next())
 }
 
-/// Asks the API server whether there is an object, for no more of it than its metadata.
-pub(crate) async fn exists(client: &Client, kind: &Kind, key: &ObjectKey) -> Result<bool> {
+/// Reads the metadata of one object from the API server; `None` if there is none.
+pub(crate) async fn metadata(client: &Client, kind: &Kind, key: &ObjectKey) -> Result<Option<ObjectMeta>> {
     let fail = |source| failed("get", kind, key, source);
     let request = target(kind, key).get_metadata(key.name(), &GetParams::default());
     let request = request.map_err(|e| fail(kube::Error::BuildRequest(e)))?;
-    match client.request_text(request).await {
-        Ok(_) => Ok(true),
-        Err(kube::Error::Api(status)) if status.is_not_found() => Ok(false),
+    match client.request::<PartialObjectMeta>(request).await {
+        Ok(object) => Ok(Some(object.metadata)),
+        Err(kube::Error::Api(status)) if status.is_not_found() => Ok(None),
         Err(error) => Err(fail(error)),
     }
 }

@@ -18,7 +18,7 @@ use kube::{
 };
 use serde_json::json;
 use windlass::{
-    Action, Applied, Children, Context, Controller, Object, ObjectKey, Reader, Reconciler,
+    Action, Applied, Children, Context, Controller, Object, ObjectKey, Reader, Reconciler, Watch,
     conditions::{DEGRADED, is_false, is_true},
 };
 
@@ -45,13 +45,13 @@ pub fn controller(settings: Settings) -> Controller<WebApps> {
         .owns::<Deployment>()
         .owns::<Service>()
         .owns::<Ingress>()
-        .owns_if_served::<HTTPRoute>()
+        .owns_with(Watch::<HTTPRoute>::new().optional())
         .owns::<HorizontalPodAutoscaler>()
         .owns::<PodDisruptionBudget>()
         .watches::<Deployment, _>(pods::same_name::<WebApp, Deployment>)
         .watches::<Service, _>(pods::same_name::<WebApp, Service>)
         .watches::<Ingress, _>(pods::same_name::<WebApp, Ingress>)
-        .watches_if_served::<HTTPRoute, _>(pods::same_name::<WebApp, HTTPRoute>)
+        .watches_with(Watch::<HTTPRoute>::new().optional(), pods::same_name::<WebApp, HTTPRoute>)
         .watches::<WebApp, _>(rivals)
         .watches::<ConfigMap, _>(|map: &ConfigMap, cache: &Reader| users("ConfigMap", map, cache))
         .watches::<Secret, _>(|secret: &Secret, cache: &Reader| users("Secret", secret, cache))

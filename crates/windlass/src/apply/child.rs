@@ -2,11 +2,12 @@
 
 use std::{any::Any, sync::Arc};
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::Value;
 
-use super::{AnyChild, BoxFuture, Erased, Owner, digest, intent, place::Place};
+use super::{AnyChild, BoxFuture, Erased, Onlookers, Owner, digest, intent, place::Place};
 use crate::{
-    cache::{self, Store},
+    cache::{self, Scope, Sight, Store, Stores},
     context::{Shared, Trigger},
     error::{Error, Result},
     object::{AnyObject, Kind, ObjectKey},
@@ -72,35 +73,53 @@ impl<K: AnyObject> AnyChild for Child<K> {
     }
 
     fn conflict(&self, shared: &Shared, owner: &Owner) -> Option<Error> {
-        let (store, key) = (shared.reader.find_of::<K>(&self.kind)?, self.key_under(owner).ok()?);
-        let ours = store.is_controlled_by(&key, &owner.reference.uid)?;
+        let (stores, key) = (shared.owned.stores::<K>(&self.kind)?, self.key_under(owner).ok()?);
+        let ours = stores.is_controlled_by(&key, &owner.reference.uid)?;
         (!ours).then(|| owner.name_conflict(&self.kind, &key))
     }
 
     fn apply<'a>(&'a self, shared: &'a Shared, owner: &'a Owner) -> BoxFuture<'a, Result<(Erased, bool)>> {
         Box::pin(async move {
-            let owned = shared.owned.find(&self.kind).ok_or_else(|| Error::NotOwned {
-                kind: Box::new(self.kind.clone()),
-                controller: shared.controller.to_string(),
-            })?;
+            let owned = shared.owned.of(&self.kind);
+            if owned.is_empty() {
+                return Err(Error::NotOwned {
+                    kind: Box::new(self.kind.clone()),
+                    controller: shared.controller.to_string(),
+                });
+            }
             let key = self.key_under(owner)?;
-            if !owned.is_served() {
+            if !owned.iter().all(|owned| owned.is_served()) {
                 return Err(Error::NotServed { kind: Box::new(self.kind.clone()), key });
             }
+            let meta = ObjectMeta {
+                namespace: key.namespace().map(ToOwned::to_owned),
+                name: Some(key.name().to_owned()),
+                labels: self.object.meta().labels.clone(),
+                ..ObjectMeta::default()
+            };
+            let onlookers = Onlookers::of(shared, &self.kind, &meta)?;
             let body = intent::body(&self.object, &self.kind, &key, owner, self.detached)?;
             let (object, written) =
-                Place::<K>::new(shared, owner, owned, &self.kind, key).apply(body).await?;
+                Place::<K>::new(shared, owner, onlookers, &self.kind, key).apply(body).await?;
             Ok((object as Erased, written))
         })
     }
 }
 
-/// A kind that a controller owns, whatever its type.
+/// A kind that a controller owns, in one scope, whatever its type.
 pub(crate) trait OwnedKind: Send + Sync {
     fn kind(&self) -> &Kind;
+    fn scope(&self) -> &Scope;
     fn is_served(&self) -> bool;
-    /// Enters an object that was written in another form than it is cached.
-    fn enter(&self, shared: &Shared, object: Value, run: &ObjectKey, trigger: Trigger);
+    /// Whether the watch delivers an object with this metadata.
+    fn sight(&self, meta: &ObjectMeta) -> Sight;
+    /// Whether the object is in the cache.
+    fn holds(&self, key: &ObjectKey) -> bool;
+    /// The store, of some type.
+    fn store(&self) -> Erased;
+    /// Enters an object that was written in another form than it is cached. `seen`: the server has said that the
+    /// watch delivers it.
+    fn enter(&self, shared: &Shared, object: Value, run: &ObjectKey, trigger: Trigger, seen: bool);
     /// Deletes the detached children of an owner. Returns how many are still there.
     fn delete_detached<'a>(&'a self, shared: &'a Shared, owner_uid: &'a str) -> BoxFuture<'a, Result<usize>>;
     /// Deletes what the owner controls and does not want. Returns how many that were.
@@ -121,14 +140,34 @@ impl<K: AnyObject> OwnedKind for OwnedStore<K> {
         self.store.kind()
     }
 
+    fn scope(&self) -> &Scope {
+        self.store.scope()
+    }
+
     fn is_served(&self) -> bool {
         self.store.is_served()
     }
 
-    fn enter(&self, shared: &Shared, object: Value, run: &ObjectKey, trigger: Trigger) {
+    fn sight(&self, meta: &ObjectMeta) -> Sight {
+        self.store.sight(meta)
+    }
+
+    fn holds(&self, key: &ObjectKey) -> bool {
+        self.store.contains(key)
+    }
+
+    fn store(&self) -> Erased {
+        self.store.clone()
+    }
+
+    fn enter(&self, shared: &Shared, object: Value, run: &ObjectKey, trigger: Trigger, seen: bool) {
         // What cannot be read in this form arrives through the watch, and is reported there.
-        if let Ok(object) = cache::read::<K>(&object.to_string()) {
-            shared.written(&self.store, object, run, trigger);
+        let Ok(object) = cache::read::<K>(&object.to_string()) else { return };
+        let origin = shared.origin(run, trigger);
+        if seen {
+            self.store.written_in_sight(object, origin.as_ref());
+        } else if let Some(stores) = Stores::new(vec![self.store.clone()]) {
+            stores.written(object, origin.as_ref());
         }
     }
 
@@ -143,7 +182,7 @@ impl<K: AnyObject> OwnedKind for OwnedStore<K> {
             for child in children.iter().filter(is_ours) {
                 if child.meta().deletion_timestamp.is_none() {
                     tracing::info!(%kind, child = %ObjectKey::of(&**child), "deleting a child after its owner");
-                    shared.delete(Some(&*self.store), kind, &**child).await?;
+                    shared.delete(kind, &**child).await?;
                 }
             }
             let left = self.store.owned_by(owner_uid);
@@ -171,7 +210,7 @@ impl<K: AnyObject> OwnedKind for OwnedStore<K> {
                     continue;
                 }
                 tracing::info!(%kind, child = %key, "deleting a child that is no longer wanted");
-                shared.delete(Some(&*self.store), kind, &*object).await?;
+                shared.delete(kind, &*object).await?;
                 shared.recall.note(kind, &key, None);
                 pruned += 1;
             }

@@ -10,14 +10,14 @@ use kube::{
 use serde_json::{Value, json};
 
 use super::{
-    OwnedKind, Owner, Ownership,
+    Onlookers, Owner, Ownership,
     digest::{self, Digest},
     held,
     recall::Answer,
     succeed,
 };
 use crate::{
-    cache::Fresh,
+    cache::{Fresh, Store},
     context::{Shared, Trigger, encode, rehearsal},
     error::{Error, Result},
     object::{AnyObject, Kind, ObjectKey, uid, version},
@@ -28,7 +28,7 @@ use crate::{
 pub(super) struct Place<'a, K> {
     shared: &'a Shared,
     owner: &'a Owner,
-    owned: Arc<dyn OwnedKind>,
+    onlookers: Onlookers,
     kind: &'a Kind,
     key: ObjectKey,
     of: PhantomData<K>,
@@ -38,15 +38,25 @@ impl<'a, K: AnyObject> Place<'a, K> {
     pub(super) fn new(
         shared: &'a Shared,
         owner: &'a Owner,
-        owned: Arc<dyn OwnedKind>,
+        onlookers: Onlookers,
         kind: &'a Kind,
         key: ObjectKey,
     ) -> Self {
-        Self { shared, owner, owned, kind, key, of: PhantomData }
+        Self { shared, owner, onlookers, kind, key, of: PhantomData }
     }
 
-    /// Makes the child what is wanted. Returns it, and whether that took a request.
-    pub(super) async fn apply(&self, mut body: Value) -> Result<(Arc<K>, bool)> {
+    /// Makes the child what is wanted, in the sight of a watch. Returns it, and whether that took a request.
+    pub(super) async fn apply(&self, body: Value) -> Result<(Arc<K>, bool)> {
+        let (object, written) = self.make(body).await?;
+        if !self.onlookers.are_certain() {
+            let value = encode(&*object, self.kind, &self.key)?;
+            let (run, trigger) = (&self.owner.key, Trigger::Others);
+            self.onlookers.confirm(self.shared, self.kind, &value, run, trigger).await?;
+        }
+        Ok((object, written))
+    }
+
+    async fn make(&self, mut body: Value) -> Result<(Arc<K>, bool)> {
         let digest = Digest::of(&self.shared.controller, &body);
         let mark = digest::mark(&self.shared.controller, digest);
         body["metadata"]["annotations"][self.shared.field_manager.annotation()] = mark.into();
@@ -104,12 +114,14 @@ impl<'a, K: AnyObject> Place<'a, K> {
 
     /// The child as it is: from the cache, or from the server where the cache may not hold it.
     async fn live(&self) -> Result<Option<(Arc<K>, Ownership)>> {
-        match self.shared.reader.find_of::<K>(self.kind) {
-            Some(store) => match store.get_with_ownership(&self.key) {
-                None if store.may_miss(&self.key) => self.fetch().await,
-                cached => Ok(cached),
-            },
-            // Only its metadata is cached.
+        // Other stores of the kind may be ahead or behind; those of `owns` have this run called when they change.
+        let stores: Vec<Arc<Store<K>>> =
+            self.onlookers.iter().filter_map(|one| one.store().downcast().ok()).collect();
+        let copies = stores.iter().filter_map(|store| store.get_with_ownership(&self.key));
+        match copies.max_by_key(|(object, _)| version(&**object)) {
+            Some(cached) => Ok(Some(cached)),
+            None if stores.iter().any(|store| !store.may_miss(&self.key)) => Ok(None),
+            // A selector keeps it out, or only its metadata is cached.
             None => self.fetch().await,
         }
     }
@@ -128,13 +140,14 @@ impl<'a, K: AnyObject> Place<'a, K> {
     }
 
     fn enter(&self, written: Fresh<K>, trigger: Trigger) -> Result<Arc<K>> {
-        if let Some(store) = self.shared.reader.find_of::<K>(self.kind) {
-            return Ok(self.shared.written(&store, written, &self.owner.key, trigger));
+        for other in self.onlookers.iter().filter(|one| !one.store().is::<Store<K>>()) {
+            let value = encode(&written.object, self.kind, &self.key)?;
+            other.enter(self.shared, value, &self.owner.key, trigger, false);
         }
-        let object = written.object;
-        let value = encode(&object, self.kind, &self.key)?;
-        self.owned.enter(self.shared, value, &self.owner.key, trigger);
-        Ok(Arc::new(object))
+        Ok(match self.shared.reader.find_of::<K>(self.kind) {
+            Some(stores) => self.shared.written(&stores, written, &self.owner.key, trigger),
+            None => Arc::new(written.object),
+        })
     }
 
     /// A conflict on an object that the cache did not know: someone else has just made it.

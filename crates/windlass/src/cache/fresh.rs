@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// An object without `managedFields`, and these as text.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Fresh<K> {
     pub(crate) object: K,
     managed: Option<Box<str>>,

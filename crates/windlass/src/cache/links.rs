@@ -1,6 +1,7 @@
 //! Which objects belong together: those of one controlling owner, and those with one value of an index.
 
 use std::{
+    any::TypeId,
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
 };
@@ -11,15 +12,46 @@ use crate::{
 };
 
 /// Derives index values from an object.
-pub(crate) type IndexFn<K> = Arc<dyn Fn(&K) -> Vec<String> + Send + Sync>;
+type IndexFn<K> = Arc<dyn Fn(&K) -> Vec<String> + Send + Sync>;
+
+/// A named function by whose values objects are found.
+pub(crate) struct Index<K> {
+    pub(crate) name: String,
+    values: IndexFn<K>,
+    /// Which function it is, if that can be told: of one that holds values, there may be several.
+    function: Option<TypeId>,
+}
+
+impl<K> Clone for Index<K> {
+    fn clone(&self) -> Self {
+        Self { name: self.name.clone(), values: self.values.clone(), function: self.function }
+    }
+}
+
+impl<K> Index<K> {
+    pub(crate) fn new<F: Fn(&K) -> Vec<String> + Send + Sync + 'static>(name: String, values: F) -> Self {
+        let function = (size_of::<F>() == 0).then(TypeId::of::<F>);
+        Self { name, values: Arc::new(values), function }
+    }
+
+    /// The values of an object, none after a panic: an index must not end the watch that feeds it.
+    fn values_of(&self, object: &K) -> Vec<String> {
+        isolated("an index", &self.name, || (self.values)(object)).unwrap_or_default()
+    }
+
+    fn is(&self, other: &Self) -> bool {
+        self.function.is_some() && self.function == other.function
+    }
+}
 
 pub(super) struct Links<K> {
     by_owner: BTreeMap<Arc<str>, Keys>,
-    indexes: BTreeMap<String, Index<K>>,
+    indexes: BTreeMap<String, Entered<K>>,
 }
 
-struct Index<K> {
-    values: IndexFn<K>,
+/// An index and what it holds.
+struct Entered<K> {
+    index: Index<K>,
     keys: BTreeMap<String, Keys>,
 }
 
@@ -36,19 +68,23 @@ impl<K> Default for Links<K> {
 }
 
 impl<K: AnyObject> Links<K> {
+    /// Returns whether the name was free, or is that of the very same index: several controllers may share one.
     pub(super) fn add_index<'a>(
         &mut self,
-        name: &str,
-        values: IndexFn<K>,
+        index: &Index<K>,
         objects: impl Iterator<Item = (&'a ObjectKey, Arc<K>)>,
-    ) {
+    ) -> bool {
+        if let Some(known) = self.indexes.get(&index.name) {
+            return known.index.is(index);
+        }
         let mut keys = BTreeMap::new();
         for (key, object) in objects {
-            for value in values_of(&values, name, &object) {
+            for value in index.values_of(&object) {
                 enter(&mut keys, value, key);
             }
         }
-        self.indexes.insert(name.to_owned(), Index { values, keys });
+        self.indexes.insert(index.name.clone(), Entered { index: index.clone(), keys });
+        true
     }
 
     pub(super) fn has_indexes(&self) -> bool {
@@ -76,9 +112,9 @@ impl<K: AnyObject> Links<K> {
         }
         if self.has_indexes() {
             let object = object();
-            for (name, index) in &mut self.indexes {
-                for value in values_of(&index.values, name, &object) {
-                    enter(&mut index.keys, value, key);
+            for Entered { index, keys } in self.indexes.values_mut() {
+                for value in index.values_of(&object) {
+                    enter(keys, value, key);
                 }
             }
         }
@@ -91,18 +127,13 @@ impl<K: AnyObject> Links<K> {
         }
         if self.has_indexes() {
             let object = object();
-            for (name, index) in &mut self.indexes {
-                for value in values_of(&index.values, name, &object) {
-                    drop_from(&mut index.keys, &*value, key);
+            for Entered { index, keys } in self.indexes.values_mut() {
+                for value in index.values_of(&object) {
+                    drop_from(keys, &*value, key);
                 }
             }
         }
     }
-}
-
-/// The values of an object, none after a panic: an index must not end the watch that feeds it.
-fn values_of<K>(values: &IndexFn<K>, name: &str, object: &K) -> Vec<String> {
-    isolated("an index", name, || values(object)).unwrap_or_default()
 }
 
 impl Keys {

@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use super::{
     Health, Scope, Store,
     listing::{self, Event, Item},
-    store::News,
+    store::{Listed, News},
 };
 use crate::object::{AnyObject, Kind, ObjectKey};
 
@@ -37,8 +37,10 @@ pub(super) trait Sink: Send + Sync {
     fn list_item(&self, part: usize, text: &[u8]) -> serde_json::Result<()>;
     /// The list is complete. Returns what an own write entered since and the list does not have, with its version.
     fn list_finished(&self, part: usize, initial: bool, at: u64) -> Vec<(ObjectKey, u64)>;
-    /// Such an object does not exist.
-    fn absent(&self, key: &ObjectKey, seen: u64);
+    /// What the server has of such an object. Returns whether the server has gone back in time.
+    fn resolve(&self, key: &ObjectKey, seen: u64, found: Option<&ObjectMeta>) -> bool;
+    /// The next list is to be believed in everything.
+    fn distrust(&self, part: usize);
     /// Enters an event.
     fn event(&self, part: usize, line: &str) -> serde_json::Result<Heard>;
     /// The kind is not served, as an answer says: all its objects are gone.
@@ -81,14 +83,25 @@ impl<K: AnyObject> Sink for Store<K> {
     }
 
     fn list_finished(&self, part: usize, initial: bool, at: u64) -> Vec<(ObjectKey, u64)> {
-        let (changes, doubtful) = self.write().list_finished(part, initial, at);
+        let Listed { changes, doubtful, restored } = self.write().list_finished(part, initial, at);
+        if restored {
+            tracing::warn!(
+                kind = %self.kind, version = at,
+                "the API server has gone back in time; what it has now counts"
+            );
+        }
         self.tell(&changes);
         doubtful
     }
 
-    fn absent(&self, key: &ObjectKey, seen: u64) {
-        let change = self.write().absent(key, seen);
+    fn distrust(&self, part: usize) {
+        self.write().distrust(part);
+    }
+
+    fn resolve(&self, key: &ObjectKey, seen: u64, found: Option<&ObjectMeta>) -> bool {
+        let (change, restored) = self.write().resolve(key, seen, found);
         self.tell(change.as_slice());
+        restored
     }
 
     fn event(&self, part: usize, line: &str) -> serde_json::Result<Heard> {

@@ -8,6 +8,8 @@
 //! - An object is never replaced by an older one, whichever way that one arrives.
 //! - An own write that the watch has already passed is not put back: what the watch said since then stands.
 //! - A deletion of one uid never removes a newer object of the same name.
+//! - An own write that the watch would not deliver is not kept: nothing would ever refresh it.
+//! - A complete list is believed, also one that is older than what is here: then the server's data was restored.
 //! - An object that cannot be read changes nothing: the last readable copy stays until there is another one, or
 //!   until the object is gone.
 
@@ -21,14 +23,20 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::{
     Fresh,
+    interned::Interned,
     kept::Kept,
-    links::{IndexFn, Links},
+    links::{Index, Links},
+    scope::{Lens, Scope, Sight},
 };
 use crate::{
-    apply::{FieldManager, FieldSet, Fields, Ownership},
+    apply::{FieldManager, Fields, Ownership},
     object::{AnyObject, ObjectKey, uid, version, version_of},
     owner,
 };
+
+mod lists;
+
+pub(super) use lists::Listed;
 
 /// What happened to one object, as far as this process can know.
 #[derive(Clone, Debug)]
@@ -64,6 +72,8 @@ pub(super) struct Entry<K> {
     pub(super) kept: Kept<K>,
     pub(super) ownership: Ownership,
     version: u64,
+    /// The hash of its uid: a kept text need not be read to compare it.
+    uid: u64,
     /// The uid of the owner to whom it belongs.
     pub(super) owner: Option<Arc<str>>,
     /// Put here by an own write that the watch has not delivered yet.
@@ -77,8 +87,10 @@ pub(super) enum Written<K> {
     News(News<K>),
     /// A copy at least as new was known.
     Known(Kept<K>),
-    /// The watch has shown since that the object is gone.
-    Gone(K),
+    /// The watch has shown since that the object is gone, or would not show the object at all.
+    NotKept(K),
+    /// The watch will show that the object is not part of the scope any more.
+    Left(News<K>, K),
 }
 
 /// Changes an object before it is cached.
@@ -91,12 +103,15 @@ pub(super) struct Objects<K> {
     as_text: bool,
     entries: BTreeMap<ObjectKey, Entry<K>>,
     links: Links<K>,
-    /// Field sets are few and alike: one allocation serves all children of one shape.
-    field_sets: BTreeSet<Arc<FieldSet>>,
+    field_sets: Interned,
+    /// What the watch delivers.
+    lens: Lens,
     /// Objects that exist and cannot be read, by uid, so that each is reported once.
     unreadable: BTreeMap<ObjectKey, String>,
     /// Uids that we deleted and the watch may still show, with the part and the list during which that happened.
     tombstones: BTreeMap<String, (usize, u64)>,
+    /// Objects that an own write took out of the scope, with its version: the watch may still show older copies.
+    left: BTreeMap<ObjectKey, u64>,
     parts: Vec<Part<K>>,
 }
 
@@ -125,6 +140,7 @@ impl<K> Default for Listing<K> {
 struct Prepared<K> {
     key: ObjectKey,
     uid: String,
+    uid_hash: u64,
     version: u64,
     owner: Option<Arc<str>>,
     kept: Kept<K>,
@@ -140,7 +156,7 @@ impl<K> fmt::Debug for Objects<K> {
 impl<K: AnyObject> Objects<K> {
     pub(super) fn new(
         field_manager: Arc<FieldManager>,
-        parts: &[Option<String>],
+        scope: &Scope,
         transform: Option<Transform<K>>,
         as_text: bool,
     ) -> Self {
@@ -156,19 +172,22 @@ impl<K: AnyObject> Objects<K> {
             as_text,
             entries: BTreeMap::new(),
             links: Links::default(),
-            field_sets: BTreeSet::new(),
+            field_sets: Interned::default(),
+            lens: Lens::new(scope),
             unreadable: BTreeMap::new(),
             tombstones: BTreeMap::new(),
-            parts: parts.iter().map(part).collect(),
+            left: BTreeMap::new(),
+            parts: scope.parts().iter().map(part).collect(),
         }
     }
 
     /// Indexes look at all objects, and so does whoever reads by them.
-    pub(super) fn add_index(&mut self, name: &str, values: IndexFn<K>) {
+    /// Returns whether the name was free, or is that of the very same index.
+    pub(super) fn add_index(&mut self, index: &Index<K>) -> bool {
         self.keep_typed();
         let transform = self.transform.as_ref();
         let objects = self.entries.iter().map(|(key, entry)| (key, entry.kept.open(transform)));
-        self.links.add_index(name, values, objects);
+        self.links.add_index(index, objects)
     }
 
     pub(super) fn is_kept_as_text(&self) -> bool {
@@ -224,20 +243,22 @@ impl<K: AnyObject> Objects<K> {
         self.links.owned_by(owner_uid).cloned().collect()
     }
 
-    /// The objects with this index value; `None` if there is no such index.
-    pub(super) fn indexed(&self, index: &str, value: &str) -> Option<Vec<Kept<K>>> {
-        Some(self.kept(self.links.indexed(index, value)?))
+    /// The objects of a namespace, or of all, with this index value; `None` if there is no such index.
+    pub(super) fn indexed(&self, index: &str, namespace: Option<&str>, value: &str) -> Option<Vec<Kept<K>>> {
+        let keys = self.links.indexed(index, value)?;
+        Some(self.kept(keys.filter(|key| namespace.is_none() || key.namespace() == namespace)))
+    }
+
+    /// Whether the watch delivers an object with this metadata.
+    pub(super) fn sight(&self, meta: &ObjectMeta) -> Sight {
+        self.lens.sight(meta)
     }
 
     fn kept<'a>(&self, keys: impl Iterator<Item = &'a ObjectKey>) -> Vec<Kept<K>> {
         keys.filter_map(|key| self.entries.get(key)).map(|entry| entry.kept.clone()).collect()
     }
 
-    fn open(&self, entry: &Entry<K>) -> Arc<K> {
-        entry.kept.open(self.transform.as_ref())
-    }
-
-    /// The part of the store that an object belongs to; the first one, should none watch its namespace.
+    /// The part of the store that an object belongs to. What no part watches is never entered.
     fn part(&self, key: &ObjectKey) -> usize {
         let of = |part: &Part<K>| part.namespace.is_none() || part.namespace.as_deref() == key.namespace();
         self.parts.iter().position(of).unwrap_or(0)
@@ -247,6 +268,9 @@ impl<K: AnyObject> Objects<K> {
         let part = self.part(key);
         let watched = &mut self.parts[part].watched;
         *watched = version.max(*watched);
+        if self.left.get(key).is_some_and(|left| version >= *left) {
+            self.left.remove(key);
+        }
     }
 
     /// The watch has come this far.
@@ -290,7 +314,7 @@ impl<K: AnyObject> Objects<K> {
         self.unreadable.remove(&key);
         let entry = self.entries.get(&key)?;
         // A newer object of the same name, which an own write put here.
-        if entry.version > deleted_at && uid(&*self.open(entry)) != deleted {
+        if entry.version > deleted_at && entry.uid != hash(deleted) {
             return None;
         }
         self.remove(&key)
@@ -308,62 +332,6 @@ impl<K: AnyObject> Objects<K> {
         self.unreadable.insert(key, uid.clone()).is_none_or(|known| known != uid)
     }
 
-    /// A list begins: what it does not hold will be gone when it ends.
-    pub(super) fn list_started(&mut self, part: usize) {
-        let part = &mut self.parts[part];
-        part.lists += 1;
-        part.listing = Some(Listing::default());
-    }
-
-    /// The list holds an object. What is not kept of it is dropped now, not when the list ends.
-    pub(super) fn listed(&mut self, part: usize, object: impl Into<Fresh<K>>) {
-        let (prepared, _) = self.prepare(object.into());
-        self.parts[part].listing.get_or_insert_default().objects.push(prepared);
-    }
-
-    /// The list holds an object that cannot be read. Returns whether that is news.
-    pub(super) fn listed_unreadable(&mut self, part: usize, object: &ObjectMeta) -> bool {
-        let key = ObjectKey::of_meta(object);
-        self.parts[part].listing.get_or_insert_default().unreadable.insert(key.clone());
-        self.mark_unreadable(key, object)
-    }
-
-    /// The list of version `at` is complete. Returns what changed, and the own writes newer than the list: it
-    /// alone cannot tell whether those are gone or younger.
-    pub(super) fn list_finished(
-        &mut self,
-        part: usize,
-        initial: bool,
-        at: u64,
-    ) -> (Vec<News<K>>, Vec<(ObjectKey, u64)>) {
-        let Listing { objects: listed, unreadable } = self.parts[part].listing.take().unwrap_or_default();
-        let newest = listed.iter().map(|one| one.version).max().unwrap_or(0).max(at);
-        let keys: BTreeSet<ObjectKey> = listed.iter().map(|one| one.key.clone()).collect();
-        self.watched(part, newest);
-        let put = |one: Prepared<K>| {
-            let kept = one.kept.clone();
-            self.put(one, kept, initial)
-        };
-        let mut changes: Vec<_> = listed.into_iter().filter_map(put).collect();
-        let mut doubtful = Vec::new();
-        let mut gone = Vec::new();
-        for (key, entry) in &self.entries {
-            if self.part(key) == part && !keys.contains(key) && !unreadable.contains(key) {
-                if entry.unconfirmed && entry.version > newest {
-                    doubtful.push((key.clone(), entry.version));
-                } else {
-                    gone.push(key.clone());
-                }
-            }
-        }
-        changes.extend(gone.iter().filter_map(|key| self.remove(key)));
-        self.forget_unreadable(part, |key| unreadable.contains(key));
-        // What was deleted before this list began is not in it, and no event will speak of it again.
-        let current = self.parts[part].lists;
-        self.tombstones.retain(|_, (of, list)| *of != part || *list >= current);
-        (changes, doubtful)
-    }
-
     fn forget_unreadable(&mut self, part: usize, keep: impl Fn(&ObjectKey) -> bool) {
         let forgotten: Vec<ObjectKey> =
             self.unreadable.keys().filter(|key| self.part(key) == part && !keep(key)).cloned().collect();
@@ -378,18 +346,25 @@ impl<K: AnyObject> Objects<K> {
             self.entries.keys().filter(|key| self.part(key) == part).cloned().collect();
         self.forget_unreadable(part, |_| false);
         self.tombstones.retain(|_, (of, _)| *of != part);
+        let mut left = std::mem::take(&mut self.left);
+        left.retain(|key, _| self.part(key) != part);
+        self.left = left;
         gone.iter().filter_map(|key| self.remove(key)).collect()
     }
 
-    /// An own write returned `object`.
-    pub(super) fn written(&mut self, object: impl Into<Fresh<K>>) -> Written<K> {
+    /// An own write returned `object`. `seen`: the server has said that the watch delivers it.
+    pub(super) fn written(&mut self, object: impl Into<Fresh<K>>, seen: bool) -> Written<K> {
         let fresh = object.into();
         let (key, at) = (ObjectKey::of(&fresh.object), version(&fresh.object));
+        if !seen && !self.keeps(&key, &fresh.object) {
+            return self.leave(&key, at, fresh.object);
+        }
         if let Some(entry) = self.entries.get(&key).filter(|entry| entry.version >= at) {
             return Written::Known(entry.kept.clone());
         }
         // The watch has passed this version: what it delivered is at least as new, even if that was a deletion.
         if at > self.parts[self.part(&key)].watched && !self.tombstones.contains_key(uid(&fresh.object)) {
+            self.left.remove(&key);
             let (prepared, object) = self.prepare(fresh);
             let change = self.replace(prepared, Kept::Typed(object), false);
             if let Some(entry) = self.entries.get_mut(&key) {
@@ -397,24 +372,37 @@ impl<K: AnyObject> Objects<K> {
             }
             return Written::News(change);
         }
-        Written::Gone(fresh.object)
+        Written::NotKept(fresh.object)
+    }
+
+    /// Whether the watch will deliver what an own write returned. Of an object that it has delivered before, it tells
+    /// in any case what becomes of it.
+    fn keeps(&self, key: &ObjectKey, written: &K) -> bool {
+        match self.lens.sight(written.meta()) {
+            Sight::Seen => true,
+            Sight::Unseen => false,
+            Sight::Unknown => self.entries.get(key).is_some_and(|entry| entry.uid == hash(uid(written))),
+        }
+    }
+
+    /// An own write returned an object that the watch does not deliver, or not any more.
+    fn leave(&mut self, key: &ObjectKey, at: u64, written: K) -> Written<K> {
+        if self.entries.get(key).is_some_and(|entry| entry.version <= at)
+            && let Some(news) = self.remove(key)
+        {
+            self.left.insert(key.clone(), at);
+            return Written::Left(news, written);
+        }
+        Written::NotKept(written)
     }
 
     /// An own request removed the object with this uid.
     pub(super) fn deleted(&mut self, key: &ObjectKey, deleted_uid: &str) -> Option<News<K>> {
-        if uid(&*self.open(self.entries.get(key)?)) != deleted_uid {
+        if self.entries.get(key)?.uid != hash(deleted_uid) {
             return None;
         }
         let part = self.part(key);
         self.tombstones.insert(deleted_uid.to_owned(), (part, self.parts[part].lists));
-        self.remove(key)
-    }
-
-    /// A doubtful own write proved to be gone.
-    pub(super) fn absent(&mut self, key: &ObjectKey, seen: u64) -> Option<News<K>> {
-        if self.entries.get(key)?.version != seen {
-            return None;
-        }
         self.remove(key)
     }
 
@@ -423,8 +411,8 @@ impl<K: AnyObject> Objects<K> {
         let Fields { main, status, inherits } = fresh.fields(&self.field_manager);
         // Before the transform, which may leave it out.
         let digest = self.field_manager.digest_of(fresh.object.meta());
-        let ownership =
-            Ownership { fields: self.intern(main), status: self.intern(status), digest, inherits };
+        let mut intern = |set: Option<_>| set.map(|set| self.field_sets.intern(set));
+        let ownership = Ownership { fields: intern(main), status: intern(status), digest, inherits };
         let Fresh { mut object, text, .. } = fresh;
         if let Some(transform) = &self.transform {
             transform(&mut object);
@@ -437,6 +425,7 @@ impl<K: AnyObject> Objects<K> {
         let prepared = Prepared {
             key: ObjectKey::of(&*object),
             uid: uid(&*object).to_owned(),
+            uid_hash: hash(uid(&*object)),
             version: version(&*object),
             owner: owner::owner_uid(object.meta()).map(Into::into),
             kept,
@@ -446,10 +435,11 @@ impl<K: AnyObject> Objects<K> {
     }
 
     fn put(&mut self, prepared: Prepared<K>, shown: Kept<K>, initial: bool) -> Option<News<K>> {
-        if self.tombstones.contains_key(&prepared.uid) {
+        let version = prepared.version;
+        let has_left = self.left.get(&prepared.key).is_some_and(|left| version < *left);
+        if has_left || self.tombstones.contains_key(&prepared.uid) {
             return None;
         }
-        let version = prepared.version;
         if let Some(entry) = self.entries.get_mut(&prepared.key)
             && version != 0
             && version <= entry.version
@@ -464,11 +454,12 @@ impl<K: AnyObject> Objects<K> {
 
     /// Enters an object, which is told of in the form `shown`.
     fn replace(&mut self, prepared: Prepared<K>, shown: Kept<K>, initial: bool) -> News<K> {
-        let Prepared { key, version, owner, kept, ownership, .. } = prepared;
+        let Prepared { key, uid_hash, version, owner, kept, ownership, .. } = prepared;
         let old = self.unlink(&key);
         let transform = self.transform.as_ref();
         self.links.link(&key, owner.as_ref(), || shown.open(transform));
-        self.entries.insert(key.clone(), Entry { kept, ownership, version, owner, unconfirmed: false });
+        let entry = Entry { kept, ownership, version, uid: uid_hash, owner, unconfirmed: false };
+        self.entries.insert(key.clone(), entry);
         News { key, old, new: Some(shown), initial }
     }
 
@@ -484,18 +475,11 @@ impl<K: AnyObject> Objects<K> {
         self.links.unlink(key, entry.owner.as_deref(), || entry.kept.open(transform));
         Some(entry.kept)
     }
+}
 
-    fn intern(&mut self, fields: Option<FieldSet>) -> Option<Arc<FieldSet>> {
-        let fields = fields?;
-        if let Some(known) = self.field_sets.get(&fields) {
-            return Some(known.clone());
-        }
-        // Sets that no object uses any more are forgotten when new ones come.
-        if self.field_sets.len() >= 1024 {
-            self.field_sets.retain(|set| Arc::strong_count(set) > 1);
-        }
-        let fields = Arc::new(fields);
-        self.field_sets.insert(fields.clone());
-        Some(fields)
-    }
+fn hash(uid: &str) -> u64 {
+    use std::hash::{DefaultHasher, Hash, Hasher};
+    let mut hasher = DefaultHasher::new();
+    uid.hash(&mut hasher);
+    hasher.finish()
 }

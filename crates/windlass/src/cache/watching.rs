@@ -6,6 +6,7 @@
 //!   (bookmarks), or else ends the watch after the time that it was given.
 //! - A kind that is not served is no error that grows: its objects are gone, and it is asked for every few
 //!   seconds until it is served.
+//! - What cannot be read, and a server that has gone back in time, lead to a new list, which is believed.
 //! - Delays have no jitter, so that runs can be repeated.
 
 use std::{sync::Arc, time::Duration};
@@ -80,7 +81,7 @@ impl Trouble {
         match error {
             // A kind that the server does not know is answered without a reason.
             kube::Error::Api(status) if status.code == 404 => Self::Missing(text),
-            kube::Error::Api(status) if status.code == 410 => Self::Expired,
+            kube::Error::Api(status) if status.code == 410 || is_ahead(status) => Self::Expired,
             kube::Error::Api(status) => Self::Failed(Failure { text, refused: status.code == 403 }),
             _ => Self::failed(text),
         }
@@ -89,6 +90,12 @@ impl Trouble {
     fn failed(text: String) -> Self {
         Self::Failed(Failure { text, refused: false })
     }
+}
+
+/// Whether a version is unknown to the server because it lies ahead: its data was restored from a backup.
+fn is_ahead(status: &kube::core::Status) -> bool {
+    let causes = status.details.iter().flat_map(|details| &details.causes);
+    causes.into_iter().any(|cause| cause.reason == "ResourceVersionTooLarge")
 }
 
 /// One list and watch.
@@ -143,8 +150,8 @@ impl Feed {
                 None => break page.version,
             }
         };
-        self.finish_list(version.parse().unwrap_or(0)).await;
-        self.version = Some(version);
+        let again = self.finish_list(version.parse().unwrap_or(0)).await;
+        self.version = Some(version).filter(|_| !again);
         Ok(())
     }
 
@@ -179,7 +186,8 @@ impl Feed {
         listing::page(splitter.frame()).map_err(|e| fail(&kube::Error::SerdeError(e)))
     }
 
-    async fn finish_list(&mut self, at: u64) {
+    /// Returns whether the list has to be repeated.
+    async fn finish_list(&mut self, at: u64) -> bool {
         let (live, absent) = {
             let health = self.store.health().borrow();
             (health.is_live(self.part), health.was_absent(self.part))
@@ -191,12 +199,18 @@ impl Feed {
             tracing::info!(kind = %self.store.kind(), "the kind is served now");
             self.store.served(true);
         }
-        // An own write newer than the list is either younger than the list or gone: ask.
+        // An own write newer than the list is younger than the list, or gone, or from before a restore: ask.
+        let mut restored = false;
         for (key, seen) in doubtful {
-            if let Ok(false) = request::exists(&self.client, self.store.kind(), &key).await {
-                self.store.absent(&key, seen);
+            // Without an answer it stays: the watch tells of everything that is younger than the list.
+            if let Ok(found) = request::metadata(&self.client, self.store.kind(), &key).await {
+                restored |= self.store.resolve(&key, seen, found.as_ref());
             }
         }
+        if restored {
+            self.store.distrust(self.part);
+        }
+        restored
     }
 
     async fn watch(&mut self, version: &str) -> Result<(), Trouble> {
@@ -215,9 +229,18 @@ impl Feed {
                 (_, false) => WATCH + GRACE,
             };
             let line = timeout(limit, lines.next()).await;
-            match line.map_err(|_| Trouble::failed(format!("the watch was silent for {limit:?}")))? {
+            let line = line.map_err(|_| {
+                // A server that was restored waits for a version that lies far ahead, and says nothing.
+                self.version = None;
+                Trouble::failed(format!("the watch was silent for {limit:?}"))
+            });
+            match line? {
                 Some(Ok(line)) => {
                     if !self.receive(&line)? {
+                        // Cut off by the end of the connection, once; if it is always cut off, nobody ever reads it.
+                        if self.version.as_deref() == Some(version) {
+                            self.version = None;
+                        }
                         break;
                     }
                 }
@@ -258,19 +281,30 @@ impl Feed {
     /// Enters one event. Returns false for a line that was cut off, which ends the watch.
     fn receive(&mut self, line: &str) -> Result<bool, Trouble> {
         match self.store.event(self.part, line) {
-            Ok(Heard::Version(version)) => self.version = version,
+            Ok(Heard::Version(version)) => self.advance(version),
             Ok(Heard::Bookmark(version)) => {
                 self.bookmarks = true;
-                self.version = Some(version);
+                self.advance(Some(version))
             }
-            Ok(Heard::Failed(status)) => {
-                return Err(Trouble::of("the watch failed", &kube::Error::Api(status)));
-            }
-            Err(error) if error.is_eof() => return Ok(false),
+            Ok(Heard::Failed(status)) => Err(Trouble::of("the watch failed", &kube::Error::Api(status))),
+            Err(error) if error.is_eof() => Ok(false),
             Err(error) => {
-                return Err(Trouble::of("failed to read an event", &kube::Error::SerdeError(error)));
+                // The same event would come again.
+                self.version = None;
+                Err(Trouble::of("failed to read an event", &kube::Error::SerdeError(error)))
             }
         }
+    }
+
+    /// The watch has come to a version.
+    fn advance(&mut self, version: Option<String>) -> Result<bool, Trouble> {
+        let number = |version: &Option<String>| version.as_deref().and_then(|text| text.parse::<u64>().ok());
+        if let (Some(before), Some(now)) = (number(&self.version), number(&version))
+            && now < before
+        {
+            return Err(Trouble::Expired);
+        }
+        self.version = version;
         Ok(true)
     }
 

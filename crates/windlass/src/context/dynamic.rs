@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::Context;
 use crate::{
-    cache::reader_index,
+    cache,
     error::Result,
     events::Event,
     object::{AnyObject, Kind, ObjectKey, uid},
@@ -40,20 +40,30 @@ impl<'a, R: AnyObject> Dynamic<'a, R> {
         self.ctx.shared.reader.list_dynamic(self.kind, namespace)
     }
 
+    /// As [`Context::list_where`].
+    pub fn list_where(&self, namespace: Option<&str>, labels: &str) -> Result<Vec<Arc<DynamicObject>>> {
+        cache::matching(&self.ctx.shared.reader.stores_of(self.kind)?, namespace, labels)
+    }
+
     /// As [`Context::owned`].
     pub fn owned(&self) -> Result<Vec<Arc<DynamicObject>>> {
         let owner = self.ctx.object("read owned objects")?;
-        Ok(self.ctx.shared.reader.store_of(self.kind)?.owned_by(uid(&**owner)))
+        Ok(self.ctx.shared.family(self.kind)?.owned_by(uid(&**owner)))
     }
 
     /// As [`Context::indexed`].
     pub fn indexed(&self, index: &str, value: &str) -> Result<Vec<Arc<DynamicObject>>> {
-        reader_index(&*self.ctx.shared.reader.store_of(self.kind)?, index, value)
+        cache::indexed(&self.ctx.shared.reader.stores_of(self.kind)?, index, None, value)
+    }
+
+    /// As [`Context::indexed_in`].
+    pub fn indexed_in(&self, namespace: &str, index: &str, value: &str) -> Result<Vec<Arc<DynamicObject>>> {
+        cache::indexed(&self.ctx.shared.reader.stores_of(self.kind)?, index, Some(namespace), value)
     }
 
     /// As [`Context::is_served`].
     pub fn is_served(&self) -> Result<bool> {
-        Ok(self.ctx.shared.reader.store_of::<DynamicObject>(self.kind)?.is_served())
+        Ok(self.ctx.shared.reader.stores_of::<DynamicObject>(self.kind)?.is_served())
     }
 
     /// As [`Context::fetch`].

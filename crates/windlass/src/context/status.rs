@@ -49,7 +49,7 @@ impl<R: AnyObject> Context<R> {
         let object = self.object("apply the status")?;
         let kind = self.watches.kind();
         let part = StatusPart::new(&self.shared, kind, &**object, status)?;
-        let cached = self.shared.reader.store_of::<R>(kind)?.get_with_ownership(part.key());
+        let cached = self.shared.reader.stores_of::<R>(kind)?.get_with_ownership(part.key());
         let cached = cached.filter(|(cached, _)| uid(&**cached) == uid(&**object));
         let (old, owned) =
             cached.map_or_else(|| (object.clone(), None), |(cached, ownership)| (cached, ownership.status));
@@ -133,7 +133,7 @@ impl<R: AnyObject> Context<R> {
         key: &ObjectKey,
         old: Arc<K>,
     ) -> Result<Arc<K>> {
-        if request::exists(&self.shared.client, kind, key).await? {
+        if request::metadata(&self.shared.client, kind, key).await?.is_some() {
             return Err(Error::NoStatus { kind: Box::new(kind.clone()), key: key.clone() });
         }
         Ok(old)

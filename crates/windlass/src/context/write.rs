@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::{Context, Trigger, rehearsal};
 use crate::{
+    apply::Onlookers,
     cache::Fresh,
     error::{Error, Result},
     events::Event,
@@ -88,7 +89,13 @@ impl<R: AnyObject> Context<R> {
             meta.namespace = owner.key.namespace().map(ToOwned::to_owned);
         }
         owner::set_controller(meta, owner.reference);
-        self.create_as(kind, object).await
+        let onlookers = Onlookers::of(&self.shared, kind, object.meta())?;
+        let created = self.create_as(kind, object).await?;
+        if !onlookers.are_certain() {
+            let value = encode(&*created, kind, &ObjectKey::of(&*created))?;
+            onlookers.confirm(&self.shared, kind, &value, &self.key, Trigger::Everyone).await?;
+        }
+        Ok(created)
     }
 
     pub(super) async fn modify_as<K: AnyObject>(
@@ -124,8 +131,7 @@ impl<R: AnyObject> Context<R> {
     }
 
     pub(super) async fn delete_as<K: AnyObject>(&self, kind: &Kind, object: &K) -> Result<()> {
-        let store = self.shared.reader.find_of::<K>(kind);
-        self.shared.delete(store.as_deref(), kind, object).await
+        self.shared.delete(kind, object).await
     }
 
     pub(super) fn patch_params(&self) -> PatchParams {

@@ -118,12 +118,12 @@ impl<C: Reconciler> Runnable for Controller<C> {
             reconciled: OnceLock::new(),
             needs: Mutex::new(Some(Vec::new())),
         });
-        let store = wiring.store(&self.primary);
+        let store = wiring.store(&self.primary)?;
         let _ = wiring.reconciled.set(store.clone());
         wiring.subscribe_reconciled(&store, self.primary.filter);
         let mut setup = Setup { wiring: wiring.clone(), indexes: Vec::new(), tasks: Vec::new() };
         for source in self.sources {
-            source(&mut setup);
+            source(&mut setup)?;
         }
         let Setup { indexes, tasks, .. } = setup;
         for index in indexes {

@@ -1,6 +1,7 @@
 //! Connecting a controller's declarations to the shared caches and to its queue, at the start and later.
 
 use std::{
+    collections::BTreeSet,
     future::Future,
     pin::Pin,
     sync::{Arc, Mutex, OnceLock, PoisonError, RwLock},
@@ -8,9 +9,9 @@ use std::{
 
 use crate::{
     apply::{OwnedKind, OwnedStore},
-    cache::{Caches, Change, Origin, Reader, Scope, Seen, Store},
+    cache::{Caches, Change, Origin, Reader, Scope, Seen, Store, Stores},
     controller::Watch,
-    error::Result,
+    error::{Error, Result},
     isolation::isolated,
     metrics::ControllerMetrics,
     object::{AnyObject, Kind, ObjectKey},
@@ -20,28 +21,58 @@ use crate::{
 };
 
 /// One declaration of the builder, carried out when the operator starts.
-pub(super) type Source<R> = Box<dyn FnOnce(&mut Setup<R>) + Send>;
+pub(super) type Source<R> = Box<dyn FnOnce(&mut Setup<R>) -> Result<()> + Send>;
 type Late<T> = Box<dyn FnOnce(&Reader) -> T + Send>;
 
-/// The kinds that a controller owns. Clones share them.
+/// The kinds that a controller owns, and which of their names are wanted by whom. Clones share them.
 #[derive(Clone, Default)]
-pub(crate) struct Owned(Arc<RwLock<Vec<Arc<dyn OwnedKind>>>>);
+pub(crate) struct Owned {
+    kinds: Arc<RwLock<Vec<Arc<dyn OwnedKind>>>>,
+    wanted: Arc<Mutex<BTreeSet<(Kind, ObjectKey, ObjectKey)>>>,
+}
 
 impl Owned {
-    pub(crate) fn find(&self, kind: &Kind) -> Option<Arc<dyn OwnedKind>> {
-        self.all().into_iter().find(|owned| owned.kind() == kind)
+    /// Every scope in which a kind is owned, in the order of the declarations.
+    pub(crate) fn of(&self, kind: &Kind) -> Vec<Arc<dyn OwnedKind>> {
+        self.all().into_iter().filter(|owned| owned.kind() == kind).collect()
+    }
+
+    /// The stores in which objects of a kind are owned as `K`; `None` if there are none.
+    pub(crate) fn stores<K: AnyObject>(&self, kind: &Kind) -> Option<Stores<K>> {
+        let owned = self.of(kind);
+        Stores::new(owned.iter().filter_map(|owned| owned.store().downcast().ok()).collect())
     }
 
     pub(crate) fn all(&self) -> Vec<Arc<dyn OwnedKind>> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.kinds.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Notes that an object wants these children: whatever has one of their names is looked at for its sake.
+    pub(crate) fn want(&self, children: &[(Kind, ObjectKey)], owner: &ObjectKey) {
+        let mut wanted = self.wanted.lock().unwrap_or_else(PoisonError::into_inner);
+        wanted.extend(children.iter().map(|(kind, key)| (kind.clone(), key.clone(), owner.clone())));
+    }
+
+    /// The child is there: its own references tell whose it is.
+    pub(crate) fn has(&self, kind: &Kind, key: &ObjectKey, owner: &ObjectKey) {
+        let mut wanted = self.wanted.lock().unwrap_or_else(PoisonError::into_inner);
+        wanted.remove(&(kind.clone(), key.clone(), owner.clone()));
+    }
+
+    /// Who wants to have an object of this name and has not got it.
+    fn wanting(&self, kind: &Kind, key: &ObjectKey) -> Vec<ObjectKey> {
+        let wanted = self.wanted.lock().unwrap_or_else(PoisonError::into_inner);
+        let first = (kind.clone(), key.clone(), ObjectKey::cluster(""));
+        let same = |(of, name, _): &&(Kind, ObjectKey, ObjectKey)| of == kind && name == key;
+        wanted.range(first..).take_while(same).map(|(_, _, owner)| owner.clone()).collect()
     }
 
     fn push(&self, kind: Arc<dyn OwnedKind>) {
-        self.0.write().unwrap_or_else(PoisonError::into_inner).push(kind);
+        self.kinds.write().unwrap_or_else(PoisonError::into_inner).push(kind);
     }
 
-    pub(super) fn remove(&self, kind: &Kind) {
-        self.0.write().unwrap_or_else(PoisonError::into_inner).retain(|owned| owned.kind() != kind);
+    pub(super) fn remove(&self, kind: &Arc<dyn OwnedKind>) {
+        self.kinds.write().unwrap_or_else(PoisonError::into_inner).retain(|owned| !Arc::ptr_eq(owned, kind));
     }
 }
 
@@ -102,19 +133,25 @@ impl<R: AnyObject> Wiring<R> {
         }
     }
 
-    /// The shared store of a kind, which the controller may read from now on.
-    pub(super) fn store<K: AnyObject>(&self, watch: &Watch<K>) -> Arc<Store<K>> {
+    /// The shared store of a kind, which the controller may read from now on. [`Wiring::release`] gives it back.
+    pub(super) fn store<K: AnyObject>(&self, watch: &Watch<K>) -> Result<Arc<Store<K>>> {
         self.store_for(watch, false)
     }
 
     /// As `store`. `children`: of a kind whose objects are looked at as the children of one owner at a time.
-    pub(super) fn store_for<K: AnyObject>(&self, watch: &Watch<K>, children: bool) -> Arc<Store<K>> {
-        let store = self.caches.store::<K>(&watch.kind, &self.scope(watch), watch.optional, children);
+    pub(super) fn store_for<K: AnyObject>(&self, watch: &Watch<K>, children: bool) -> Result<Arc<Store<K>>> {
+        let scope = self.scope(watch);
+        scope.check().map_err(|(selector, reason)| Error::InvalidSelector {
+            kind: Box::new(watch.kind.clone()),
+            selector,
+            reason,
+        })?;
+        let store = self.caches.store::<K>(&watch.kind, &scope, watch.optional, children);
         self.reader.add(store.clone());
         if let Some(needs) = self.needs.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
             needs.push(Seen { watch: Arc::new(store.clone()), optional: watch.optional });
         }
-        store
+        Ok(store)
     }
 
     /// The watches that were declared.
@@ -122,20 +159,34 @@ impl<R: AnyObject> Wiring<R> {
         self.needs.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or_default()
     }
 
-    /// Lets `apply` write and prune objects of this kind.
-    pub(super) fn own<K: AnyObject>(&self, store: Arc<Store<K>>) {
-        self.owned.push(Arc::new(OwnedStore { store }));
+    /// Gives a store back.
+    pub(super) fn release<K: AnyObject>(&self, store: &Arc<Store<K>>) {
+        self.reader.remove(store);
+        self.caches.release(&**store);
     }
 
-    /// Queues what is reconciled whenever an object of the store changes that it controls.
+    /// Lets `apply` write and prune objects of this kind. Returns what takes that back.
+    pub(super) fn own<K: AnyObject>(&self, store: Arc<Store<K>>) -> Arc<dyn OwnedKind> {
+        let owned: Arc<dyn OwnedKind> = Arc::new(OwnedStore { store });
+        self.owned.push(owned.clone());
+        owned
+    }
+
+    /// Queues what is reconciled whenever an object of the store changes that it controls, or whose name it wants for
+    /// a child of its own.
     pub(super) fn subscribe_owned<K: AnyObject>(
         &self,
         store: &Arc<Store<K>>,
         filter: Option<Predicate<K>>,
     ) -> [u64; 2] {
-        let kind = self.kind.clone();
+        let (kind, of, owned) = (self.kind.clone(), store.kind().clone(), self.owned.clone());
+        let reconciled = self.reconciled.get().cloned();
         self.subscribe_secondary(store, filter, move |child: &K, _: &Reader| {
-            owner::owner_key_of(&kind, child.meta()).into_iter().collect()
+            let mut keys: Vec<ObjectKey> = owner::owner_key_of(&kind, child.meta()).into_iter().collect();
+            // Of those that are gone, nobody may have said that they want it no more.
+            let exists = |key: &ObjectKey| reconciled.as_ref().is_some_and(|store| store.contains(key));
+            keys.extend(owned.wanting(&of, &ObjectKey::of(child)).into_iter().filter(exists));
+            keys
         })
     }
 

@@ -55,6 +55,13 @@ impl Watch<PartialObjectMeta<DynamicObject>> {
     }
 }
 
+/// All objects of a kind that is known only when the program runs.
+impl From<Kind> for Watch<DynamicObject> {
+    fn from(kind: Kind) -> Self {
+        Self::dynamic(kind)
+    }
+}
+
 impl<K: AnyObject> Watch<K> {
     pub(super) fn of(kind: Kind) -> Self {
         Self { kind, labels: None, fields: None, filter: None, optional: false }
@@ -67,6 +74,10 @@ impl<K: AnyObject> Watch<K> {
     }
 
     /// Only objects that match a field selector, such as `spec.nodeName=n1`.
+    ///
+    /// By fields other than `metadata.name` and `metadata.namespace` only the server can tell what matches: what this
+    /// program writes is then in the cache when the watch has delivered it, unless it is a child that the controller
+    /// owns by this very watch.
     pub fn fields(mut self, selector: impl Into<String>) -> Self {
         self.fields = Some(selector.into());
         self

@@ -1,14 +1,16 @@
 //! Watches that are added and removed while a controller runs.
 
 use std::{
-    any::TypeId,
+    any::{Any, TypeId},
     fmt,
     sync::{Arc, Mutex, PoisonError},
 };
 
 use super::{Watch, setup::Wiring};
 use crate::{
+    apply::OwnedKind,
     cache::{Reader, Scope, Store},
+    error::{Error, Result},
     object::{AnyObject, Kind, ObjectKey},
 };
 
@@ -25,7 +27,7 @@ use crate::{
 /// # async fn example(ctx: &Context<ConfigMap>) -> Result<(), Box<dyn std::error::Error>> {
 /// let wanted = GroupVersionKind::gvk("example.com", "v1", "Plan");
 /// if let Some(kind) = Kind::discover(ctx.client(), &wanted).await? {
-///     ctx.watches().owns(Watch::dynamic(kind.clone()).optional()).await;
+///     ctx.watches().owns(Watch::dynamic(kind.clone()).optional()).await?;
 ///     let plans = ctx.dynamic(&kind).list(None)?;
 /// }
 /// # Ok(()) }
@@ -37,9 +39,18 @@ pub struct Watches<R> {
 
 type Release<R> = Box<dyn FnOnce(&Wiring<R>) + Send>;
 
+type Id = (TypeId, Kind, Scope, Role);
+
 struct Added<R> {
-    id: (TypeId, Kind, Scope, Role),
+    id: Id,
+    store: Arc<dyn Any + Send + Sync>,
     release: Release<R>,
+}
+
+/// What leads from a store to the controller.
+struct Connected {
+    owned: Option<Arc<dyn OwnedKind>>,
+    subscriptions: Vec<u64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,40 +81,48 @@ impl<R: AnyObject> Watches<R> {
         &self.wiring.kind
     }
 
-    /// As [`Controller::owns`](crate::Controller::owns). Returns when the first list is in the cache, or the
-    /// kind is known not to be served.
-    pub async fn owns<K: AnyObject>(&self, watch: Watch<K>) {
-        self.add(Role::Owned, watch, |wiring, store, filter| {
-            wiring.own(store.clone());
-            wiring.subscribe_owned(store, filter).to_vec()
+    /// As [`Controller::owns_with`](crate::Controller::owns_with). Returns when the first list is in the cache, or
+    /// the kind is known not to be served.
+    ///
+    /// A list that is refused, or that keeps failing, is an
+    /// [`Error::WatchFailed`](crate::Error::WatchFailed), after ten seconds of retries at most; the watch is removed
+    /// again, and the next call tries anew.
+    pub async fn owns<K: AnyObject>(&self, watch: impl Into<Watch<K>>) -> Result<()> {
+        self.add(Role::Owned, watch.into(), |wiring, store, filter| Connected {
+            owned: Some(wiring.own(store.clone())),
+            subscriptions: wiring.subscribe_owned(store, filter).to_vec(),
         })
-        .await;
+        .await
     }
 
-    /// As [`Controller::watches`](crate::Controller::watches). Returns when the first list is in the cache, or
-    /// the kind is known not to be served.
-    pub async fn watches<K, F>(&self, watch: Watch<K>, map: F)
+    /// As [`Controller::watches_with`](crate::Controller::watches_with). Returns as [`owns`](Self::owns) does.
+    pub async fn watches<K, F>(&self, watch: impl Into<Watch<K>>, map: F) -> Result<()>
     where
         K: AnyObject,
         F: Fn(&K, &Reader) -> Vec<ObjectKey> + Send + Sync + 'static,
     {
-        self.add(Role::Watched, watch, |wiring, store, filter| {
-            wiring.subscribe_secondary(store, filter, map).to_vec()
+        self.add(Role::Watched, watch.into(), |wiring, store, filter| Connected {
+            owned: None,
+            subscriptions: wiring.subscribe_secondary(store, filter, map).to_vec(),
         })
-        .await;
+        .await
     }
 
-    /// As [`Controller::reads`](crate::Controller::reads). Returns when the first list is in the cache, or the
-    /// kind is known not to be served.
-    pub async fn reads<K: AnyObject>(&self, watch: Watch<K>) {
-        self.add(Role::Read, watch, |_, _, _| Vec::new()).await;
+    /// As [`Controller::reads_with`](crate::Controller::reads_with). Returns as [`owns`](Self::owns) does.
+    pub async fn reads<K: AnyObject>(&self, watch: impl Into<Watch<K>>) -> Result<()> {
+        self.add(Role::Read, watch.into(), |_, _, _| Connected { owned: None, subscriptions: Vec::new() })
+            .await
     }
 
     /// Ends every watch of a kind that was added here. Returns whether there was one.
     pub fn remove(&self, kind: &Kind) -> bool {
+        self.remove_where(|added| added.id.1 == *kind)
+    }
+
+    fn remove_where(&self, mut which: impl FnMut(&Added<R>) -> bool) -> bool {
         let removed: Vec<Added<R>> = {
             let mut added = self.added.lock().unwrap_or_else(PoisonError::into_inner);
-            added.extract_if(.., |added| added.id.1 == *kind).collect()
+            added.extract_if(.., |added| which(added)).collect()
         };
         let any = !removed.is_empty();
         for added in removed {
@@ -125,38 +144,43 @@ impl<R: AnyObject> Watches<R> {
         &self,
         role: Role,
         watch: Watch<K>,
-        connect: impl FnOnce(&Wiring<R>, &Arc<Store<K>>, Option<crate::Predicate<K>>) -> Vec<u64>,
-    ) {
-        let id = (TypeId::of::<K>(), watch.kind.clone(), self.wiring.scope(&watch), role);
-        let store = {
-            let mut added = self.added.lock().unwrap_or_else(PoisonError::into_inner);
-            if added.iter().any(|added| added.id == id) {
-                self.wiring.reader.find_of::<K>(&watch.kind)
-            } else {
-                let known = self.wiring.reader.find_of::<K>(&watch.kind).is_some();
-                let owned = self.wiring.owned.find(&watch.kind).is_some();
-                let store = self.wiring.store_for(&watch, role == Role::Owned);
-                let subscriptions = connect(&self.wiring, &store, watch.filter);
-                let kept = store.clone();
-                let release = Box::new(move |wiring: &Wiring<R>| {
-                    for id in subscriptions {
-                        kept.unsubscribe(id);
-                    }
-                    // What the builder declared stays.
-                    if !owned && role == Role::Owned {
-                        wiring.owned.remove(kept.kind());
-                    }
-                    if !known {
-                        wiring.reader.remove(&*kept);
-                    }
-                    wiring.caches.release(&*kept);
-                });
-                added.push(Added { id, release });
-                Some(store)
-            }
-        };
-        if let Some(store) = store {
-            store.settled().await;
+        connect: impl FnOnce(&Wiring<R>, &Arc<Store<K>>, Option<crate::Predicate<K>>) -> Connected,
+    ) -> Result<()> {
+        let kind = watch.kind.clone();
+        let id = (TypeId::of::<K>(), kind.clone(), self.wiring.scope(&watch), role);
+        let store = self.find_or_add(&id, watch, connect)?;
+        let Err(failure) = store.settled().await else { return Ok(()) };
+        // What has no first list must not be read as if nothing existed. Another run may have begun a new attempt.
+        self.remove_where(|added| {
+            added.id == id && std::ptr::addr_eq(Arc::as_ptr(&added.store), Arc::as_ptr(&store))
+        });
+        Err(Error::WatchFailed { kind: Box::new(kind), reason: failure.text })
+    }
+
+    fn find_or_add<K: AnyObject>(
+        &self,
+        id: &Id,
+        watch: Watch<K>,
+        connect: impl FnOnce(&Wiring<R>, &Arc<Store<K>>, Option<crate::Predicate<K>>) -> Connected,
+    ) -> Result<Arc<Store<K>>> {
+        let mut added = self.added.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = added.iter().find(|added| added.id == *id);
+        if let Some(Ok(store)) = known.map(|added| added.store.clone().downcast::<Store<K>>()) {
+            return Ok(store);
         }
+        let store = self.wiring.store_for(&watch, id.3 == Role::Owned)?;
+        let Connected { owned, subscriptions } = connect(&self.wiring, &store, watch.filter);
+        let kept = store.clone();
+        let release = Box::new(move |wiring: &Wiring<R>| {
+            for id in subscriptions {
+                kept.unsubscribe(id);
+            }
+            if let Some(owned) = owned {
+                wiring.owned.remove(&owned);
+            }
+            wiring.release(&kept);
+        });
+        added.push(Added { id: id.clone(), store: store.clone(), release });
+        Ok(store)
     }
 }

@@ -115,7 +115,7 @@ impl Reconciler for Followers {
         let seen = if wanted {
             let key = ctx.key().clone();
             let watch = Watch::dynamic(widgets.clone()).optional();
-            ctx.watches().watches(watch, move |_, _| vec![key.clone()]).await;
+            ctx.watches().watches(watch, move |_, _| vec![key.clone()]).await?;
             Some(ctx.dynamic(&widgets).list(None)?.len())
         } else {
             ctx.watches().remove(&widgets);

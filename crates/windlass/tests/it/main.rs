@@ -15,13 +15,16 @@ mod intents;
 mod keepers;
 mod outage;
 mod pool;
+mod restores;
 mod scenarios;
+mod scoped;
 mod silence;
 mod sizes;
 mod stalls;
 mod terms;
 mod truth;
 mod widget;
+mod wrapped;
 
 /// Makes two tests of each scenario.
 macro_rules! scenarios {
@@ -86,4 +89,15 @@ scenarios! {
     scope:
         several_namespaces_are_watched_and_no_other,
         a_dry_run_writes_nothing;
+    sight:
+        a_child_comes_back_or_its_author_is_told,
+        a_child_in_a_namespace_that_is_not_watched_is_an_error;
+    watches:
+        a_watch_that_is_refused_is_an_error_and_is_tried_again,
+        an_event_that_cannot_be_read_leads_to_a_list,
+        a_name_that_becomes_free_is_taken,
+        two_indexes_of_one_name_do_not_start,
+        what_a_stream_adds_is_counted;
+    selectors:
+        a_cached_list_selects_as_the_server_does;
 }

@@ -8,4 +8,7 @@ pub mod dynamic;
 pub mod finalizers;
 pub mod kinds;
 pub mod scope;
+pub mod selectors;
+pub mod sight;
 pub mod status;
+pub mod watches;

@@ -8,7 +8,7 @@ use std::sync::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use windlass::{
-    Action, Children, Context, Controller, Reconciler,
+    Action, Children, Context, Controller, Reconciler, Watch,
     k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
         CustomResourceDefinition, JSONSchemaProps,
     },
@@ -43,7 +43,7 @@ pub struct Fitters {
 
 impl Fitters {
     pub fn controller(&self) -> Controller<Self> {
-        Controller::new(self.clone()).owns_if_served::<Widget>()
+        Controller::new(self.clone()).owns_with(Watch::<Widget>::new().optional())
     }
 
     pub fn runs(&self) -> usize {

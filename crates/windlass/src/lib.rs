@@ -19,6 +19,11 @@
 //! /// The kind: a greeting that is kept in a ConfigMap.
 //! #[derive(CustomResource, Clone, Debug, Serialize, Deserialize, JsonSchema)]
 //! #[kube(group = "example.com", version = "v1", kind = "Greeting", namespaced, status = "GreetingStatus")]
+//! #[kube(crates(
+//!     kube_core = "windlass::kube::core",
+//!     k8s_openapi = "windlass::k8s_openapi",
+//!     serde_json = "windlass::serde_json"
+//! ))]
 //! struct GreetingSpec {
 //!     text: String,
 //! }
@@ -56,6 +61,18 @@
 //!         .main()
 //! }
 //! ```
+//!
+//! These are all the dependencies that it needs; kube and k8s-openapi come with Windlass, in the versions that fit, and
+//! `#[kube(crates(..))]` tells the derive macro where they are:
+//!
+//! ```toml
+//! [dependencies]
+//! schemars = "1"
+//! serde = { version = "1", features = ["derive"] }
+//! windlass = { path = "../windlass/crates/windlass" }
+//! ```
+//!
+//! Try it: `cargo run -- manifests` prints what runs it in a cluster; the [guide](guide#testing) tests it without one.
 //!
 //! # The flow
 //!

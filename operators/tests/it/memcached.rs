@@ -78,6 +78,7 @@ async fn nodes_are_the_pods_that_serve(bed: Bed) {
 }
 
 async fn a_same_named_deployment_is_not_taken_over(bed: Bed) {
+    bed.expects("NameConflict");
     let foreign: Deployment = bed
         .create(json!({
             "metadata": {"name": "it"},

@@ -137,6 +137,7 @@ async fn the_finalizer_waits_until_the_pods_are_gone(bed: Bed) {
 }
 
 async fn a_refused_pod_is_an_event_and_a_condition(bed: Bed) {
+    bed.expects("Invalid");
     let mut object = SUBJECT.object("it", 1);
     // The API server refuses such a Pod; no schema of ours knows what it knows.
     object["spec"]["pod"]["annotations"] = json!({"not a key": "x"});

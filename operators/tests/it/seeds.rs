@@ -47,6 +47,7 @@ mod failed_creation {
     use helloworld::operator;
 
     async fn a_failed_creation_is_told_as_what_it_is(bed: Bed) {
+        bed.expects("Invalid");
         let mut object = helloworld::SUBJECT.object("it", 1);
         object["spec"]["pod"] = json!({"annotations": {"not a key": "x"}});
         helloworld::SUBJECT.create(&bed, object).await;

@@ -363,6 +363,7 @@ pub(crate) async fn a_name_that_is_too_long_is_refused(bed: Bed, subject: Subjec
 }
 
 pub(crate) async fn a_quota_that_denies_pods_is_reported(bed: Bed, subject: Subject) {
+    bed.expects("Forbidden");
     let _: ResourceQuota =
         bed.create(json!({"metadata": {"name": "one-pod"}, "spec": {"hard": {"pods": "1"}}})).await;
     let quotas = bed.api::<ResourceQuota>();

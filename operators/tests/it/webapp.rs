@@ -182,6 +182,7 @@ async fn a_spec_that_contradicts_itself_is_refused(bed: Bed) {
 }
 
 async fn a_foreign_service_is_reported_and_left_alone(bed: Bed) {
+    bed.expects("NameConflict");
     let _: Service =
         bed.create(json!({"metadata": {"name": "it"}, "spec": {"ports": [{"port": 9999}]}})).await;
     SUBJECT.create(&bed, SUBJECT.object("it", 1)).await;

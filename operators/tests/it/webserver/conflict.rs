@@ -3,6 +3,7 @@
 use super::*;
 
 pub(super) async fn a_foreign_deployment_is_reported_and_left_alone(bed: Bed) {
+    bed.expects("NameConflict");
     let deployments = bed.api::<Deployment>();
     let foreign: Deployment = serde_json::from_value(json!({
         "apiVersion": "apps/v1",
@@ -33,6 +34,7 @@ pub(super) async fn a_foreign_deployment_is_reported_and_left_alone(bed: Bed) {
 }
 
 pub(super) async fn a_foreign_service_is_reported_and_left_alone(bed: Bed) {
+    bed.expects("NameConflict");
     let services = bed.api::<Service>();
     let foreign: Service = serde_json::from_value(json!({
         "apiVersion": "v1",

@@ -135,7 +135,6 @@ pub fn controller(settings: Settings) -> Controller<Databases> {
         .watches::<PersistentVolumeClaim, _>(by_label::<PersistentVolumeClaim>)
         .watches::<Job, _>(by_label::<Job>)
         .watches::<DatabaseBackup, _>(interested)
-        .watches::<StatefulSet, _>(pods::same_name::<Database, StatefulSet>)
         .permits([
             rbac::rule("", ["secrets"], ["create", "patch", "delete"]),
             rbac::rule("", ["persistentvolumeclaims"], ["create", "patch", "delete"]),

@@ -17,9 +17,7 @@ use crate::workload::{
 
 /// The controller of HelloWorlds.
 pub fn controller(settings: Settings) -> Controller<HelloWorlds> {
-    let controller = Controller::new(HelloWorlds)
-        .owns::<Deployment>()
-        .watches::<Deployment, _>(pods::same_name::<HelloWorld, Deployment>);
+    let controller = Controller::new(HelloWorlds).owns::<Deployment>();
     settings.apply(pods::watched(controller, build::UID))
 }
 

@@ -20,12 +20,8 @@ use crate::workload::{
 
 /// The controller of Memcacheds.
 pub fn controller(settings: Settings) -> Controller<Memcacheds> {
-    let controller = Controller::new(Memcacheds)
-        .owns::<Deployment>()
-        .owns::<Service>()
-        .owns::<PodDisruptionBudget>()
-        .watches::<Deployment, _>(pods::same_name::<Memcached, Deployment>)
-        .watches::<Service, _>(pods::same_name::<Memcached, Service>);
+    let controller =
+        Controller::new(Memcacheds).owns::<Deployment>().owns::<Service>().owns::<PodDisruptionBudget>();
     settings.apply(pods::watched(controller, build::UID))
 }
 

@@ -23,12 +23,7 @@ use crate::workload::{
 
 /// The controller of WebServers.
 pub fn controller(settings: Settings) -> Controller<WebServers> {
-    let controller = Controller::new(WebServers)
-        .owns::<Deployment>()
-        .owns::<Service>()
-        .owns::<ConfigMap>()
-        .watches::<Deployment, _>(pods::same_name::<WebServer, Deployment>)
-        .watches::<Service, _>(pods::same_name::<WebServer, Service>);
+    let controller = Controller::new(WebServers).owns::<Deployment>().owns::<Service>().owns::<ConfigMap>();
     settings.apply(pods::watched(controller, build::UID))
 }
 

@@ -81,7 +81,7 @@ impl ReconcileError for Error {
 
     fn retryable(&self) -> bool {
         match self {
-            // A change of the spec comes as an event; and when a foreign child goes, `same_name` hears of it.
+            // A change of the spec comes as an event, and so does it when a foreign child goes.
             Self::Build(_) | Self::ApplyChildren(windlass::Error::NameConflict { .. }) => false,
             other => other.request().is_none_or(ReconcileError::retryable),
         }

@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::{
     Capabilities, ContainerStatus, Pod, PodCondition, PodSecurityContext, SeccompProfile, SecurityContext,
 };
 use kube::ResourceExt;
-use windlass::{Controller, Object, ObjectKey, Reader, Reconciler, jiff::Timestamp};
+use windlass::{Controller, ObjectKey, Reader, Reconciler, jiff::Timestamp};
 
 use super::{INSTANCE, Problem, reasons};
 
@@ -21,13 +21,6 @@ pub(crate) fn watched<C: Reconciler>(controller: Controller<C>, uid_label: &'sta
             instance.map(|name| ObjectKey::new(pod.namespace().as_deref(), name)).into_iter().collect()
         })
         .index::<Pod>(uid_label, move |pod| pod.labels().get(uid_label).cloned().into_iter().collect())
-}
-
-/// The object with the name of some other, whoever owns that: a foreign object that is in the way, or no longer.
-pub(crate) fn same_name<R: Object, K: Object>(object: &K, cache: &Reader) -> Vec<ObjectKey> {
-    let key = ObjectKey::of(object);
-    let found = cache.get::<R>(key.namespace(), key.name());
-    found.ok().flatten().map(|_| key).into_iter().collect()
 }
 
 pub(crate) fn phase(pod: &Pod) -> &str {

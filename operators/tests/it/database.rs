@@ -260,7 +260,6 @@ async fn a_deletion_policy_of_delete_leaves_nothing(bed: Bed) {
 async fn a_volume_grows_and_the_statefulset_follows(bed: Bed) {
     // A StatefulSet whose templates change is refused, and made anew.
     bed.expects("Invalid");
-    bed.expects("Conflict");
     create(&bed, "database", database("db", json!({}))).await;
     settled(&bed, "db").await;
     let pod = bed.api::<Pod>().get("db-0").await.unwrap();

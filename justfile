@@ -6,7 +6,7 @@ default:
     @just --list --unsorted
 
 # Every check that needs no cluster, cheapest first
-check: fmt-check typos lint test otlp generated deny
+check: fmt-check typos lint test otlp stranger generated deny
 
 # Format all Rust code
 fmt:
@@ -32,6 +32,10 @@ test:
 otlp:
     cargo clippy --package windlass --features otlp --all-targets -- -D warnings
     cargo test --package windlass --features otlp --test process
+
+# The example of the SDK's front page in a crate of its own, outside the workspace
+stranger:
+    cargo test --package windlass --test stranger -- --ignored
 
 # Fail if a generated file differs from what its generator writes
 generated:

@@ -329,7 +329,7 @@ impl Feed {
     }
 }
 
-/// 800 ms doubling to 30 s; starts over after two quiet minutes.
+/// 800 ms doubling to 5 s; starts over after two quiet minutes.
 #[derive(Debug)]
 struct Backoff {
     next: Duration,
@@ -338,7 +338,8 @@ struct Backoff {
 
 impl Backoff {
     const FIRST: Duration = Duration::from_millis(800);
-    const LONGEST: Duration = Duration::from_secs(30);
+    /// After an outage of any length an operator is back within this time.
+    const LONGEST: Duration = Duration::from_secs(5);
     const QUIET: Duration = Duration::from_mins(2);
 
     async fn wait(&mut self) {
@@ -376,7 +377,7 @@ mod tests {
             backoff.wait().await;
             delays.push(started.elapsed().as_millis());
         }
-        assert_eq!(delays, [800, 1600, 3200, 6400, 12800, 25600, 30000, 30000]);
+        assert_eq!(delays, [800, 1600, 3200, 5000, 5000, 5000, 5000, 5000]);
         tokio::time::sleep(Duration::from_mins(3)).await;
         assert_eq!(backoff.next_delay(), Backoff::FIRST);
     }

@@ -16,11 +16,11 @@ fn block(language: &str) -> String {
     let lines = PAGE.lines().map(|line| line.trim_start_matches("//!"));
     let lines = lines.map(|line| line.strip_prefix(' ').unwrap_or(line));
     let block = lines.skip_while(|line| *line != format!("```{language}")).skip(1);
-    block.take_while(|line| *line != "```").map(|line| format!("{line}\n")).collect()
+    block.take_while(|line| *line != "```").flat_map(|line| [line, "\n"]).collect()
 }
 
 fn write(root: &Path, workspace: &Path) {
-    let windlass = format!("{:?}", workspace.join("crates/windlass"));
+    let windlass = format!("\"{}\"", workspace.join("crates/windlass").display());
     let dependencies = block("toml").replace("\"../windlass/crates/windlass\"", &windlass);
     assert!(dependencies.contains(&windlass), "the page must show where windlass comes from: {dependencies}");
     let package =

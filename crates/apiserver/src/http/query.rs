@@ -24,12 +24,12 @@ impl Query {
 
     /// The one name that the field selector lets through; empty if it may let through others.
     pub(super) fn selected_name(&self) -> &str {
-        let names = self.get("fieldSelector").split(',').filter_map(|term| {
+        let mut names = self.get("fieldSelector").split(',').filter_map(|term| {
             let value = term.strip_prefix("metadata.name=")?;
             Some(value.strip_prefix('=').unwrap_or(value))
         });
         let could_be_a_path = |name: &&str| !matches!(*name, "." | "..") && !name.contains(['/', '%', '\\']);
-        names.filter(could_be_a_path).next().unwrap_or_default()
+        names.find(could_be_a_path).unwrap_or_default()
     }
 
     /// Every value of a parameter that may be given more than once.

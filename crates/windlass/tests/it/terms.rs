@@ -103,7 +103,7 @@ async fn with_maps(cluster: &Cluster) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_of_a_leader_that_is_cut_off_ends_before_the_lease_can_be_anothers() {
+async fn a_run_of_a_leader_that_is_cut_off_ends_before_another_can_have_the_lease() {
     let (server, start) = fixture::server();
     let silence = Silence::default();
     let client = Client::new(silence.layer(server.clone()), "default");

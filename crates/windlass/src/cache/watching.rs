@@ -150,8 +150,11 @@ impl Feed {
                 None => break page.version,
             }
         };
-        let again = self.finish_list(version.parse().unwrap_or(0)).await;
-        self.version = Some(version).filter(|_| !again);
+        // Repeated lists wait like those after a failure.
+        if self.finish_list(version.parse().unwrap_or(0)).await {
+            return Err(Trouble::Expired);
+        }
+        self.version = Some(version);
         Ok(())
     }
 

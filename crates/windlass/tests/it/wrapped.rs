@@ -1,5 +1,10 @@
 //! Clients whose requests or answers are changed on their way.
 
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
 use axum::body::{Body, Bytes};
 use futures::{FutureExt, StreamExt, future::BoxFuture};
 use http::{HeaderValue, Request, Response};
@@ -46,16 +51,23 @@ fn garble(bytes: Bytes, word: &str) -> Bytes {
 }
 
 /// Sends requests to whichever of two services is the present one. When that changes, what is streaming ends.
+///
+/// An operator that works without end would stop the paused clock: after many requests nothing is answered.
 pub fn switched(
     first: windlass_apiserver::AsUser,
     second: windlass_apiserver::AsUser,
     present: tokio::sync::watch::Receiver<bool>,
 ) -> Client {
+    let requests = Arc::new(AtomicUsize::new(0));
     let service = service_fn(move |request: Request<client::Body>| {
         let is_second = *present.borrow();
         let server = if is_second { second.clone() } else { first.clone() };
         let mut present = present.clone();
+        let tireless = requests.fetch_add(1, Ordering::SeqCst) > 5000;
         let answer: BoxFuture<'static, _> = async move {
+            if tireless {
+                std::future::pending::<()>().await;
+            }
             let answer: Response<_> = server.oneshot(request).await.map_err(tower::BoxError::from)?;
             Ok::<_, tower::BoxError>(answer.map(|body| {
                 let end = async move {

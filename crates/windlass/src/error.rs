@@ -374,8 +374,10 @@ impl Error {
 
     /// What an author can do about it.
     fn hint(&self) -> Option<String> {
-        let forbidden = self.status().is_some_and(kube::core::Status::is_forbidden);
-        forbidden.then(|| {
+        // Quotas and admission forbid as well, and no permission helps against them.
+        let denied =
+            |status: &kube::core::Status| status.is_forbidden() && status.message.contains(" cannot ");
+        self.status().is_some_and(denied).then(|| {
             let rule = match self {
                 Self::Request { kind, .. } => format!("{:?}, [{:?}], ..", kind.group, kind.plural),
                 _ => "..".to_owned(),
@@ -471,7 +473,8 @@ mod tests {
 
     #[test]
     fn a_chain_says_everything_once() {
-        let status = Status::failure("pods is forbidden", "Forbidden").with_code(403);
+        let denial = r#"pods is forbidden: User "u" cannot get resource "pods""#;
+        let status = Status::failure(denial, "Forbidden").with_code(403);
         let error = Error::Request {
             operation: "get",
             kind: Box::new(Kind::of::<k8s_openapi::api::core::v1::Pod>()),
@@ -479,7 +482,7 @@ mod tests {
             source: Box::new(kube::Error::Api(Box::new(status))),
         };
         let text = chain(&error);
-        assert!(text.starts_with("failed to get Pod ns/a: pods is forbidden (HTTP 403); "), "{text}");
+        assert!(text.starts_with(&format!("failed to get Pod ns/a: {denial} (HTTP 403); ")), "{text}");
         assert!(text.contains(r#".permits([rbac::rule("", ["pods"], ..)])"#), "{text}");
         let around = AnyError::from(error).context("failed to look");
         let text = chain(around.as_error());

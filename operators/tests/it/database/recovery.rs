@@ -83,7 +83,14 @@ async fn refuse(bed: &Bed) -> Job {
         })
     };
     let said = json!({"status": {"failed": 1, "conditions": [failed("FailureTarget"), failed("Failed")]}});
-    jobs.patch_status("db-restore", &PatchParams::default(), &Patch::Merge(&said)).await.unwrap();
+    // The Job's controller may be about to write a status of its own, which knows nothing of this.
+    eventually("the refusal stays", || async {
+        jobs.patch_status("db-restore", &PatchParams::default(), &Patch::Merge(&said)).await.unwrap();
+        tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+        let conditions = jobs.get("db-restore").await.unwrap().status?.conditions?;
+        conditions.iter().any(|condition| condition.type_ == "Failed").then_some(())
+    })
+    .await;
     job
 }
 

@@ -35,7 +35,7 @@ otlp:
 
 # The example of the SDK's front page in a crate of its own, outside the workspace
 stranger:
-    cargo test --package windlass --test stranger -- --ignored
+    cargo test --package windlass --test stranger
 
 # Fail if a generated file differs from what its generator writes
 generated:

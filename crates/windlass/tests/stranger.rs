@@ -37,7 +37,6 @@ fn write(root: &Path, workspace: &Path) {
 }
 
 #[test]
-#[ignore = "builds most dependencies anew, with other features: `just stranger`"]
 fn the_example_of_the_front_page_is_a_crate_of_its_own() {
     let workspace = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap();
     let root = Path::new(env!("CARGO_TARGET_TMPDIR")).join("stranger");

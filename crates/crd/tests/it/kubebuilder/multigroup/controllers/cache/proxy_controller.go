@@ -1,0 +1,7 @@
+package controllers
+
+import batchv1 "k8s.io/api/batch/v1"
+
+func (r *ProxyReconciler) SetupWithManager(mgr ctrl.Manager) error {
+	return ctrl.NewControllerManagedBy(mgr).For(&cache.Proxy{}).Owns(&batchv1.Job{}).Complete(r)
+}

@@ -1,0 +1,3 @@
+package schedule
+
+func now() {}

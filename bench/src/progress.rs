@@ -57,11 +57,15 @@ fn say(line: &str) {
 
 /// Resolves when the process is asked to end.
 pub async fn terminated() {
-    match tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
-        Ok(mut signal) => {
-            signal.recv().await;
-        }
+    #[cfg(unix)]
+    let heard = async {
+        tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?.recv().await;
+        Ok::<_, std::io::Error>(())
+    };
+    #[cfg(not(unix))]
+    let heard = tokio::signal::ctrl_c();
+    if heard.await.is_err() {
         // Without the handler the signal ends the process by itself.
-        Err(_) => std::future::pending().await,
+        std::future::pending::<()>().await;
     }
 }

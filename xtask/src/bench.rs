@@ -3,6 +3,7 @@
 //! Enters which one; leaves a table on stdout. Nothing here is a test: the machine's noise decides no outcome.
 
 mod apiserver;
+mod build;
 mod cluster;
 mod operator;
 mod program;
@@ -28,6 +29,8 @@ enum Command {
     Operator(operator::Args),
     /// The API server, on disk and in memory, beside etcd and kube-apiserver
     Apiserver(apiserver::Args),
+    /// What a new checkout costs to build, and an edit
+    Build(build::Args),
     /// The embedded cluster: start, a thousand Deployments, and what it costs when nothing happens
     Cluster(cluster::Args),
 }
@@ -37,6 +40,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     match &args.command {
         Command::Operator(args) => operator::run(args, built),
         Command::Apiserver(args) => apiserver::run(args, built),
+        Command::Build(args) => build::run(args),
         Command::Cluster(args) => cluster::run(args, built),
     }
 }

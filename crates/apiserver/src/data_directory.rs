@@ -10,11 +10,12 @@
 use std::{
     fs::{self, File, OpenOptions, TryLockError},
     io::{self, Read, Write},
-    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
 };
+
+use crate::platform;
 
 /// Why a data directory cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -65,7 +66,8 @@ impl DataDirectory {
         make_private(&path)?;
         let lock_path = path.join("lock");
         let mut options = OpenOptions::new();
-        let opened = options.read(true).write(true).create(true).truncate(false).mode(0o600).open(&lock_path);
+        options.read(true).write(true).create(true).truncate(false);
+        let opened = platform::private(&mut options).open(&lock_path);
         let mut lock = opened.map_err(failed("open", &lock_path))?;
         match try_for_a_moment(&lock) {
             Ok(()) => {}
@@ -133,9 +135,10 @@ fn try_for_a_moment(lock: &File) -> Result<(), TryLockError> {
 }
 
 fn make_private(path: &Path) -> Result<(), Error> {
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(failed("make the directory", path))
+    platform::make_private_directory(path).map_err(failed("make the directory", path))
 }
 
+/// Who holds the lock. Windows lets nobody else read a locked file, so there it may stay unknown.
 fn holder(lock: &mut File) -> Option<u32> {
     let mut text = String::new();
     lock.read_to_string(&mut text).ok()?;
@@ -145,8 +148,8 @@ fn holder(lock: &mut File) -> Option<u32> {
 /// A new file that only its owner can read.
 pub(crate) fn create_private(path: &Path) -> Result<File, Error> {
     let mut options = OpenOptions::new();
-    let opened = options.read(true).write(true).create(true).truncate(true).mode(0o600).open(path);
-    opened.map_err(failed("create", path))
+    options.read(true).write(true).create(true).truncate(true);
+    platform::private(&mut options).open(path).map_err(failed("create", path))
 }
 
 /// Gives a finished file its name, and waits until both are on the disk.
@@ -159,7 +162,7 @@ pub(crate) fn publish(file: &File, temporary: &Path, path: &Path) -> Result<(), 
 /// Waits until the directory entry of `path` is on the disk.
 pub(crate) fn sync_directory(path: &Path) -> Result<(), Error> {
     let folder = path.parent().unwrap_or(path);
-    File::open(folder).and_then(|folder| folder.sync_all()).map_err(failed("sync", folder))
+    platform::sync_directory(folder).map_err(failed("sync", folder))
 }
 
 fn write_whole(path: &Path, content: &[u8]) -> Result<(), Error> {
@@ -171,17 +174,22 @@ fn write_whole(path: &Path, content: &[u8]) -> Result<(), Error> {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt;
-
     use super::*;
+
+    /// Whoever may do anything with a file.
+    #[cfg(unix)]
+    fn mode(path: &Path) -> u32 {
+        std::os::unix::fs::PermissionsExt::mode(&fs::metadata(path).unwrap().permissions()) & 0o777
+    }
 
     #[test]
     fn a_directory_serves_one_process_at_a_time() {
         let folder = tempfile::tempdir().unwrap();
         let first = DataDirectory::open(folder.path().join("new")).unwrap();
         let error = DataDirectory::open(first.path()).unwrap_err().to_string();
+        assert!(error.contains("in use by another process"), "{error}");
         let pid = format!("(pid {})", std::process::id());
-        assert!(error.contains("in use by another process") && error.contains(&pid), "{error}");
+        assert!(error.contains(&pid) || cfg!(windows), "{error}");
         let path = first.path().to_owned();
         drop(first);
         DataDirectory::open(path).unwrap();
@@ -195,8 +203,8 @@ mod tests {
         let two = directory.keep::<Error>("a.key", || Ok("second".into())).unwrap();
         assert_eq!((one.as_str(), two.as_str()), ("first", "first"));
         let path = folder.path().join("keys/a.key");
-        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
-        assert_eq!(fs::metadata(folder.path().join("keys")).unwrap().permissions().mode() & 0o777, 0o700);
+        #[cfg(unix)]
+        assert_eq!((mode(&path), mode(&folder.path().join("keys"))), (0o600, 0o700));
         fs::write(&path, "").unwrap();
         let error = directory.keep::<Error>("a.key", || Ok("third".into())).unwrap_err().to_string();
         assert!(error.contains("a.key is empty"), "{error}");

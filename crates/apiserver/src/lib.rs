@@ -22,6 +22,7 @@ pub mod error;
 pub mod http;
 pub mod listener;
 pub mod merge;
+mod platform;
 pub mod protobuf;
 pub mod quota;
 pub mod registry;

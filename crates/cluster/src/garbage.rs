@@ -17,11 +17,10 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use windlass::kube::{
     Api, Client,
-    core::{DynamicObject, PartialObjectMeta},
     runtime::{WatchStreamExt, watcher},
 };
 
-use crate::resources::{self, Resource};
+use crate::resources::{self, Meta, Resource};
 
 mod collect;
 mod graph;
@@ -37,8 +36,6 @@ const LOOK_AGAIN: [Duration; 3] = [Duration::ZERO, Duration::from_secs(2), Durat
 
 /// How long to wait when discovery fails.
 const DISCOVERY_RETRY: Duration = Duration::from_secs(1);
-
-type Meta = PartialObjectMeta<DynamicObject>;
 
 /// What the watches, the workers and discovery share.
 struct Shared {

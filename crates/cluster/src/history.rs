@@ -41,7 +41,7 @@ pub(crate) fn data(template: &PodTemplateSpec) -> Value {
 pub(crate) fn template(revision: &ControllerRevision) -> Option<PodTemplateSpec> {
     let mut template = revision.data.0.pointer("/spec/template")?.clone();
     template.as_object_mut()?.remove("$patch");
-    serde_json::from_value(template).ok()
+    windlass::from_value(&template).ok()
 }
 
 /// The hash of a revision: FNV-1 of its data, and of the number of collisions that it avoids.

@@ -8,14 +8,14 @@ use windlass::{
     kube::{
         Api, Client,
         api::{DeleteParams, ListParams, PostParams, PropagationPolicy},
-        core::{DynamicObject, PartialObjectMeta},
+        core::DynamicObject,
     },
     rbac,
 };
 
 use crate::{
     pods,
-    resources::{self, Resource},
+    resources::{self, Meta, Resource},
 };
 
 pub(crate) mod defaults;
@@ -121,8 +121,6 @@ fn is_guarded(namespace: &Namespace) -> bool {
     let finalizers = namespace.spec.iter().flat_map(|spec| spec.finalizers.iter().flatten());
     finalizers.into_iter().any(|finalizer| finalizer == OWN_FINALIZER)
 }
-
-type Meta = PartialObjectMeta<DynamicObject>;
 
 /// Deletes all objects of a kind in a namespace, and returns those that are still there.
 async fn empty(

@@ -8,14 +8,11 @@ use windlass::{
         api::core::v1::{Node, Pod, PodCondition},
         apimachinery::pkg::apis::meta::v1::Time,
     },
-    kube::{
-        Api,
-        api::{DeleteParams, Preconditions},
-    },
+    kube::api::{DeleteParams, Preconditions},
     rbac,
 };
 
-use crate::pods;
+use crate::{pods, resources};
 
 /// Pods by the node that they are on.
 const ON_NODE: &str = "pod-gc-node";
@@ -110,7 +107,7 @@ async fn collect(pod: &Pod, disruption: Option<&str>, ctx: &Context<Pod>) -> Res
         status.conditions.get_or_insert_default().extend(condition);
         ctx.patch_status(pod, &status).await?;
     }
-    let api: Api<Pod> = Api::namespaced(ctx.client().clone(), ctx.key().namespace().unwrap_or_default());
+    let api = resources::untyped::<Pod>(ctx.client(), ctx.key().namespace().unwrap_or_default());
     let params = DeleteParams {
         grace_period_seconds: Some(0),
         preconditions: Some(Preconditions { uid: pod.metadata.uid.clone(), resource_version: None }),

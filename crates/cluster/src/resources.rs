@@ -2,10 +2,22 @@
 
 use std::{collections::BTreeMap, fmt};
 
-use windlass::kube::{
-    Client, Discovery, Error,
-    discovery::{ApiResource, Scope},
+use windlass::{
+    Object,
+    kube::{
+        Api, Client, Discovery, Error,
+        core::{DynamicObject, PartialObjectMeta},
+        discovery::{ApiResource, Scope},
+    },
 };
+
+/// An object of which nothing but the metadata is read.
+pub(crate) type Meta = PartialObjectMeta<DynamicObject>;
+
+/// Requests whose answers nobody reads: for these, no code of its own is compiled for the kind.
+pub(crate) fn untyped<K: Object>(client: &Client, namespace: &str) -> Api<Meta> {
+    Api::namespaced_with(client.clone(), namespace, &ApiResource::erase::<K>(&()))
+}
 
 /// A kind that objects can be listed and deleted of.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -17,12 +17,13 @@ use windlass::{
         },
         apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time},
     },
-    kube::{Api, api::PostParams},
+    kube::api::PostParams,
     rbac,
 };
 
 use crate::{
     pods::{self, SCHEDULED},
+    resources,
     scheduler::volumes::Volumes,
     volume,
 };
@@ -211,7 +212,7 @@ async fn bind(pod: &Pod, node: &str, ctx: &Context<Pod>) -> Result<bool, Error> 
             ..ObjectReference::default()
         },
     };
-    let api: Api<Pod> = Api::namespaced(ctx.client().clone(), namespace);
+    let api = resources::untyped::<Pod>(ctx.client(), namespace);
     let params = PostParams { field_manager: Some("kube-scheduler".into()), ..PostParams::default() };
     let bound: Result<windlass::kube::core::Status, _> =
         api.create_subresource("binding", name, &params, &binding).await;

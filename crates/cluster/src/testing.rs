@@ -49,9 +49,14 @@
 //! # }
 //! ```
 //!
+//! [`crash_at_every_write`] kills the operator at every write in turn, and checks that it always ends alike.
+//!
 //! The guide of `windlass` has a chapter about it.
 
 mod apply;
+mod crash;
 mod environment;
+mod standing;
 
+pub use crash::{CrashTest, User, crash_at_every_write};
 pub use environment::Environment;

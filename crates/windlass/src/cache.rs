@@ -41,6 +41,7 @@ mod watching;
 
 pub(crate) use fresh::Fresh;
 pub(crate) use health::{Failure, Health};
+pub(crate) use kept::Held;
 use kept::Kept;
 pub(crate) use links::Index;
 pub use reader::Reader;
@@ -48,6 +49,7 @@ pub(crate) use reader::{indexed, matching};
 pub(crate) use registry::{Caches, Link, Seen, Transforms, Watched, WeakCaches};
 pub(crate) use scope::{Scope, Sight};
 pub(crate) use snug::from_str as read;
+pub use snug::from_value;
 pub use store::Change;
 pub(crate) use store::Transform;
 use store::{News, Objects, Written};
@@ -78,7 +80,7 @@ struct Subscribers<K> {
 /// The objects of one kind and scope, and who wants to hear of them.
 pub(crate) struct Store<K> {
     kind: Kind,
-    objects: RwLock<Objects<K>>,
+    objects: RwLock<Objects>,
     transform: Option<Transform<K>>,
     subscribers: RwLock<Subscribers<K>>,
     subscriptions: AtomicU64,
@@ -216,15 +218,15 @@ impl<K: AnyObject> Store<K> {
     }
 
     /// Texts are read here, outside the lock.
-    fn open(&self, kept: &Kept<K>) -> Arc<K> {
+    fn open(&self, kept: &Kept) -> Arc<K> {
         kept.open(self.transform.as_ref())
     }
 
-    fn open_all(&self, kept: &[Kept<K>]) -> Vec<Arc<K>> {
+    fn open_all(&self, kept: &[Kept]) -> Vec<Arc<K>> {
         kept.iter().map(|one| self.open(one)).collect()
     }
 
-    fn opened(&self, news: &News<K>) -> Change<K> {
+    fn opened(&self, news: &News) -> Change<K> {
         news.open(self.transform.as_ref())
     }
 
@@ -254,17 +256,19 @@ impl<K: AnyObject> Store<K> {
 
     /// Enters what an own write returned, and returns the newest known copy.
     fn written(&self, object: impl Into<Fresh<K>>, origin: Option<&Origin>) -> Arc<K> {
-        let written = self.write().written(object, false);
+        let fresh: Fresh<K> = object.into();
+        let written = self.write().written(fresh, false);
         self.tell_written(written, origin)
     }
 
     /// As `written`, of an object that the watch will deliver, as the server has said.
     pub(crate) fn written_in_sight(&self, object: impl Into<Fresh<K>>, origin: Option<&Origin>) -> Arc<K> {
-        let written = self.write().written(object, true);
+        let fresh: Fresh<K> = object.into();
+        let written = self.write().written(fresh, true);
         self.tell_written(written, origin)
     }
 
-    fn tell_written(&self, written: Written<K>, origin: Option<&Origin>) -> Arc<K> {
+    fn tell_written(&self, written: Written, origin: Option<&Origin>) -> Arc<K> {
         match written {
             Written::News(news) => {
                 let change = self.opened(&news);
@@ -272,10 +276,10 @@ impl<K: AnyObject> Store<K> {
                 change.new.expect("a written object must be there")
             }
             Written::Known(newest) => self.open(&newest),
-            Written::NotKept(object) => Arc::new(object),
+            Written::NotKept(object) => Arc::new(kept::unboxed(object)),
             Written::Left(news, object) => {
                 self.notify(&self.opened(&news), origin);
-                Arc::new(object)
+                Arc::new(kept::unboxed(object))
             }
         }
     }
@@ -306,11 +310,11 @@ impl<K: AnyObject> Store<K> {
         self.subscribers.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn read(&self) -> RwLockReadGuard<'_, Objects<K>> {
+    fn read(&self) -> RwLockReadGuard<'_, Objects> {
         self.objects.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, Objects<K>> {
+    fn write(&self) -> RwLockWriteGuard<'_, Objects> {
         self.objects.write().unwrap_or_else(PoisonError::into_inner)
     }
 }

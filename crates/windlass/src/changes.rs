@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use futures::{StreamExt, stream::BoxStream};
 use kube::{
-    Api,
+    Api, Client,
+    core::{ApiResource, DynamicObject, PartialObjectMeta},
     runtime::watcher::{self, Event, watch_object, watcher},
 };
 
@@ -29,7 +30,27 @@ pub(crate) fn states_of<K: Object>(api: Api<K>, name: &str) -> BoxStream<'static
 }
 
 /// An item whenever one object changes, and one for its present state. `in_process`: silence is no fault.
-pub(crate) fn changes_of<K: Object>(api: Api<K>, name: &str, in_process: bool) -> BoxStream<'static, ()> {
+///
+/// Nobody looks at the object, so no more than its metadata is read, by the same code for all kinds.
+pub(crate) fn changes_of<K: Object>(
+    client: &Client,
+    namespace: Option<&str>,
+    name: &str,
+    in_process: bool,
+) -> BoxStream<'static, ()> {
+    let kind = ApiResource::erase::<K>(&());
+    let api = match namespace {
+        Some(namespace) => Api::namespaced_with(client.clone(), namespace, &kind),
+        None => Api::all_with(client.clone(), &kind),
+    };
+    changes(api, name, in_process)
+}
+
+fn changes(
+    api: Api<PartialObjectMeta<DynamicObject>>,
+    name: &str,
+    in_process: bool,
+) -> BoxStream<'static, ()> {
     let config = watcher::Config::default().fields(&format!("metadata.name={name}"));
     let config = if in_process { config.timeout(0) } else { config };
     let changes = watcher(api, config).filter_map(|event| async {

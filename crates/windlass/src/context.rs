@@ -127,6 +127,7 @@ pub struct Context<R> {
     watches: Watches<R>,
     key: ObjectKey,
     object: Option<Arc<R>>,
+    written: status::Written,
 }
 
 impl<R> fmt::Debug for Context<R> {
@@ -145,7 +146,7 @@ impl<R: AnyObject> Context<R> {
         key: ObjectKey,
         object: Option<Arc<R>>,
     ) -> Self {
-        Self { shared, watches, key, object }
+        Self { shared, watches, key, object, written: status::Written::default() }
     }
 
     /// The key of this run.

@@ -13,7 +13,7 @@ use crate::{
     object::{AnyObject, Kind, Object, ObjectKey},
     predicate::Predicate,
     queue::{Backoff, Jitter, Pace, Priority, RateLimit},
-    rbac::{Access, Permit},
+    rbac::{Access, Call, Declared, Permit},
     reconciler::Reconciler,
 };
 
@@ -64,8 +64,8 @@ pub struct Controller<C: Reconciler> {
     resync: Option<Duration>,
     pace: Pace,
     sources: Vec<Source<C::Resource>>,
-    access: Vec<Access>,
-    permits: Vec<Permit>,
+    access: Vec<Declared>,
+    permits: Vec<(Permit, Call)>,
 }
 
 impl<C: Reconciler> fmt::Debug for Controller<C> {
@@ -76,20 +76,22 @@ impl<C: Reconciler> fmt::Debug for Controller<C> {
 
 impl<C: Reconciler> Controller<C> {
     /// A controller for the reconciler's kind, named after it in lower case.
+    #[track_caller]
     pub fn new(reconciler: C) -> Self
     where
         C::Resource: Object,
     {
-        Self::with(reconciler, Watch::new())
+        Self::with(reconciler, Watch::new(), Call::here("Controller::new"))
     }
 
     /// A controller for a kind that is known only when the program runs. The reconciler's resource is
     /// [`DynamicObject`](kube::core::DynamicObject), or `PartialObjectMeta` for the metadata alone.
+    #[track_caller]
     pub fn dynamic(reconciler: C, kind: Kind) -> Self {
-        Self::with(reconciler, Watch::of(kind))
+        Self::with(reconciler, Watch::of(kind), Call::here("Controller::dynamic"))
     }
 
-    fn with(reconciler: C, primary: Watch<C::Resource>) -> Self {
+    fn with(reconciler: C, primary: Watch<C::Resource>, call: Call) -> Self {
         Self {
             name: primary.kind.kind.to_lowercase(),
             reconciler: Arc::new(reconciler),
@@ -99,7 +101,7 @@ impl<C: Reconciler> Controller<C> {
             resync: None,
             pace: Pace::default(),
             sources: Vec::new(),
-            access: vec![Access::Reconciles(primary.kind.clone())],
+            access: vec![Declared { access: Access::Reconciles(primary.kind.clone()), call }],
             primary,
             permits: Vec::new(),
         }
@@ -113,6 +115,7 @@ impl<C: Reconciler> Controller<C> {
 
     /// Watches objects of kind `K` that the reconciled objects control, and allows
     /// [`Context::apply`](crate::Context::apply) to write them.
+    #[track_caller]
     pub fn owns<K: Object>(self) -> Self {
         self.owns_with(Watch::<K>::new())
     }
@@ -122,9 +125,10 @@ impl<C: Reconciler> Controller<C> {
     ///
     /// Children that no `owns` of the controller watches are an
     /// [`Error::OutOfScope`](crate::Error::OutOfScope) when they are applied.
+    #[track_caller]
     pub fn owns_with<K: AnyObject>(mut self, watch: impl Into<Watch<K>>) -> Self {
         let watch = watch.into();
-        self.access.push(Access::Owns(watch.kind.clone()));
+        self.declare(Access::Owns(watch.kind.clone()), Call::here("Controller::owns"));
         self.sources.push(Box::new(move |setup: &mut Setup<C::Resource>| {
             let store = setup.wiring.store_for::<K>(&watch, true)?;
             setup.wiring.own(store.clone());
@@ -137,6 +141,7 @@ impl<C: Reconciler> Controller<C> {
     /// Watches objects of kind `K`; the function says which objects to reconcile when one changes.
     ///
     /// After an update it is asked about the old copy as well as the new one.
+    #[track_caller]
     pub fn watches<K, F>(self, map: F) -> Self
     where
         K: Object,
@@ -146,13 +151,14 @@ impl<C: Reconciler> Controller<C> {
     }
 
     /// As [`watches`](Self::watches), of what a [`Watch`] says.
+    #[track_caller]
     pub fn watches_with<K, F>(mut self, watch: impl Into<Watch<K>>, map: F) -> Self
     where
         K: AnyObject,
         F: Fn(&K, &Reader) -> Vec<ObjectKey> + Send + Sync + 'static,
     {
         let watch = watch.into();
-        self.access.push(Access::Reads(watch.kind.clone()));
+        self.declare(Access::Reads(watch.kind.clone()), Call::here("Controller::watches"));
         self.sources.push(Box::new(move |setup: &mut Setup<C::Resource>| {
             let store = setup.wiring.store::<K>(&watch)?;
             setup.wiring.subscribe_secondary(&store, watch.filter, map);
@@ -162,14 +168,16 @@ impl<C: Reconciler> Controller<C> {
     }
 
     /// Caches objects of kind `K` for reading, without reconciling anything when they change.
+    #[track_caller]
     pub fn reads<K: Object>(self) -> Self {
         self.reads_with(Watch::<K>::new())
     }
 
     /// As [`reads`](Self::reads), of what a [`Watch`] says.
+    #[track_caller]
     pub fn reads_with<K: AnyObject>(mut self, watch: impl Into<Watch<K>>) -> Self {
         let watch = watch.into();
-        self.access.push(Access::Reads(watch.kind.clone()));
+        self.declare(Access::Reads(watch.kind.clone()), Call::here("Controller::reads"));
         self.sources.push(Box::new(move |setup: &mut Setup<C::Resource>| {
             setup.wiring.store::<K>(&watch).map(|_| ())
         }));
@@ -218,7 +226,7 @@ impl<C: Reconciler> Controller<C> {
                 if reader.stores_of::<K>(&kind)?.add_index(&index) {
                     return Ok(());
                 }
-                Err(Error::IndexExists { kind: Box::new(kind), index: index.name })
+                Err(Error::IndexExists { kind: Box::new(kind), index: index.name().to_owned() })
             }));
             Ok(())
         }));
@@ -234,6 +242,13 @@ impl<C: Reconciler> Controller<C> {
     /// Only updates of the reconciled objects that pass a filter lead to a run.
     pub fn filter(mut self, filter: Predicate<C::Resource>) -> Self {
         self.primary = self.primary.filter(filter);
+        self
+    }
+
+    /// The reconciled kind may be installed later, or removed, as one that somebody else defines: the operator starts and
+    /// stays ready without it, and works on it while it is served.
+    pub fn optional(mut self) -> Self {
+        self.primary = self.primary.optional();
         self
     }
 
@@ -300,8 +315,14 @@ impl<C: Reconciler> Controller<C> {
     /// An operator that is restricted to namespaces gets them there; what lives in no namespace (URLs, Kubernetes'
     /// own cluster-wide kinds, those of the operator's own) it gets for the cluster. Other cluster-wide kinds are
     /// unknown here: [`rbac::cluster_wide`](crate::rbac::cluster_wide) says so.
+    #[track_caller]
     pub fn permits<P: Into<Permit>>(mut self, rules: impl IntoIterator<Item = P>) -> Self {
-        self.permits.extend(rules.into_iter().map(Into::into));
+        let call = Call::here("Controller::permits");
+        self.permits.extend(rules.into_iter().map(|rule| (rule.into(), call)));
         self
+    }
+
+    fn declare(&mut self, access: Access, call: Call) {
+        self.access.push(Declared { access, call });
     }
 }

@@ -5,12 +5,15 @@ use std::{any::Any, panic::AssertUnwindSafe};
 
 /// The answer, or `None` after a panic.
 pub(crate) fn isolated<T>(what: &str, whose: &str, run: impl FnOnce() -> T) -> Option<T> {
-    match std::panic::catch_unwind(AssertUnwindSafe(run)) {
-        Ok(answer) => Some(answer),
-        Err(panic) => {
-            tracing::error!(of = whose, panic = panic_text(&*panic), "{what} panicked");
-            None
-        }
+    let (mut run, mut answer) = (Some(run), None);
+    caught(what, whose, &mut || answer = run.take().map(|run| run()));
+    answer
+}
+
+/// Compiled once for all that is run.
+fn caught(what: &str, whose: &str, run: &mut dyn FnMut()) {
+    if let Err(panic) = std::panic::catch_unwind(AssertUnwindSafe(run)) {
+        tracing::error!(of = whose, panic = panic_text(&*panic), "{what} panicked");
     }
 }
 

@@ -125,6 +125,9 @@
 #![deny(missing_docs)]
 
 pub mod clock;
+#[cfg(debug_assertions)]
+#[doc(hidden)]
+pub mod common;
 pub mod conditions;
 pub mod events;
 #[doc = include_str!("docs/guide.md")]
@@ -148,13 +151,14 @@ mod isolation;
 mod merge;
 mod object;
 mod operator;
+mod platform;
 mod predicate;
 mod reconciler;
 mod request;
 mod tls;
 
 pub use apply::{Applied, Attempt, Children};
-pub use cache::{Change, Reader};
+pub use cache::{Change, Reader, from_value};
 pub use clock::Clock;
 pub use context::{Context, Dynamic, Finalization};
 pub use controller::{Controller, PAUSED, Watch, Watches};
@@ -165,8 +169,8 @@ pub use leader::LeaderElection;
 pub use metrics::Metrics;
 pub use object::{AnyObject, Kind, Object, ObjectKey};
 pub use operator::{
-    CertificateSource, Check, Failure, Handle, InstallError, NotSynced, Operator, Placement, Probes, Run,
-    RunError, Task, TaskContext,
+    CertificateSource, Check, ConfigChanges, ConfigError, ConfigFile, ConfigTree, ExplainedRule, Failure,
+    Handle, InstallError, NotSynced, Operator, Placement, Probes, Reason, Run, RunError, Task, TaskContext,
 };
 pub use predicate::Predicate;
 pub use reconciler::{Action, Reconciler};

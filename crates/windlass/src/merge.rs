@@ -1,4 +1,5 @@
-//! JSON merge patches: the smallest one that turns one value into another, and what becomes of a value.
+//! JSON merge patches: the smallest one that turns one value into another, and what becomes of a value; and changes
+//! made to a value that somebody else has changed meanwhile.
 
 use serde_json::{Map, Value};
 
@@ -69,6 +70,70 @@ pub(crate) fn apply(target: &mut Value, patch: &Value) {
     }
 }
 
+/// What `current` becomes by the changes that lead from `base` to `new`: what somebody else changed between `base` and
+/// `current` stays, unless both changed the same, which is then `new`'s.
+///
+/// The elements of a list are told apart by their `type`, as conditions are, or by their `name`; other lists are one
+/// value.
+pub(crate) fn rebase(base: &Value, new: &Value, current: &Value) -> Value {
+    if same(base, current) {
+        return new.clone();
+    }
+    if same(base, new) {
+        return current.clone();
+    }
+    match (new, current) {
+        (Value::Object(new), Value::Object(current)) => {
+            Value::Object(rebase_objects(base.as_object().unwrap_or(&Map::new()), new, current))
+        }
+        (Value::Array(new), Value::Array(current)) => {
+            let base = base.as_array().map(Vec::as_slice).unwrap_or_default();
+            let keyed = |key: &str| Some((by_key(base, key)?, by_key(new, key)?, by_key(current, key)?));
+            match ["type", "name"].into_iter().find_map(keyed) {
+                Some((base, new, current)) => Value::Array(rebase_lists(&base, &new, &current)),
+                None => Value::Array(new.clone()),
+            }
+        }
+        (new, _) => new.clone(),
+    }
+}
+
+fn rebase_objects(
+    base: &Map<String, Value>,
+    new: &Map<String, Value>,
+    current: &Map<String, Value>,
+) -> Map<String, Value> {
+    let of = |map: &Map<String, Value>, name: &str| map.get(name).cloned().unwrap_or_default();
+    let mut names: Vec<&String> =
+        current.keys().chain(new.keys().filter(|name| !current.contains_key(*name))).collect();
+    names.dedup();
+    let rebased = names
+        .into_iter()
+        .map(|name| (name.clone(), rebase(&of(base, name), &of(new, name), &of(current, name))));
+    rebased.filter(|(_, value)| !value.is_null()).collect()
+}
+
+type Keyed<'a> = Vec<(&'a str, &'a Value)>;
+
+/// The elements of a list by a field of theirs; `None` if it does not tell them apart.
+fn by_key<'a>(items: &'a [Value], key: &str) -> Option<Keyed<'a>> {
+    let keyed: Keyed<'_> =
+        items.iter().map(|item| Some((item.get(key)?.as_str()?, item))).collect::<Option<_>>()?;
+    let names: std::collections::BTreeSet<&str> = keyed.iter().map(|(name, _)| *name).collect();
+    (names.len() == keyed.len()).then_some(keyed)
+}
+
+/// Those of `current` in their order, then those that are new.
+fn rebase_lists(base: &Keyed<'_>, new: &Keyed<'_>, current: &Keyed<'_>) -> Vec<Value> {
+    let of = |list: &Keyed<'_>, name: &str| {
+        list.iter().find(|(other, _)| *other == name).map_or(Value::Null, |(_, item)| (*item).clone())
+    };
+    let added = new.iter().filter(|(name, _)| current.iter().all(|(other, _)| other != name));
+    let names = current.iter().chain(added).map(|(name, _)| *name);
+    let rebased = names.map(|name| rebase(&of(base, name), &of(new, name), &of(current, name)));
+    rebased.filter(|item| !item.is_null()).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -89,6 +154,29 @@ mod tests {
         assert_eq!(patch, Some(json!({"a": null, "l": [1, 2], "o": {"y": null}})));
     }
 
+    #[test]
+    fn what_somebody_else_changed_meanwhile_stays() {
+        let base = json!({"ready": 1, "old": 1, "conditions": [{"type": "A", "status": "False"}]});
+        let new = json!({"ready": 2, "conditions": [{"type": "A", "status": "True"}, {"type": "C"}]});
+        let current = json!({
+            "ready": 1, "old": 1, "theirs": 7,
+            "conditions": [{"type": "B"}, {"type": "A", "status": "False", "message": "m"}],
+        });
+        let expected = json!({
+            "ready": 2, "theirs": 7,
+            "conditions": [{"type": "B"}, {"type": "A", "status": "True", "message": "m"}, {"type": "C"}],
+        });
+        assert_eq!(rebase(&base, &new, &current), expected);
+    }
+
+    #[test]
+    fn who_begins_a_list_of_conditions_does_not_end_somebody_elses() {
+        let (a, b) = (json!({"c": [{"type": "A"}]}), json!({"c": [{"type": "B"}]}));
+        assert_eq!(rebase(&json!({}), &a, &b), json!({"c": [{"type": "B"}, {"type": "A"}]}));
+        let plain = rebase(&json!({"l": []}), &json!({"l": [1]}), &json!({"l": [2]}));
+        assert_eq!(plain, json!({"l": [1]}), "what cannot be told apart is one value");
+    }
+
     fn values() -> impl Strategy<Value = Value> {
         let leaf = prop_oneof![any::<bool>().prop_map(Value::from), (0..4_i64).prop_map(Value::from)];
         let inner = leaf.prop_recursive(3, 16, 4, |inner| {
@@ -102,6 +190,17 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn without_a_second_writer_the_new_value_is_the_result((base, new) in (values(), values())) {
+            prop_assert_eq!(rebase(&base, &new, &base), new.clone());
+            prop_assert_eq!(rebase(&base, &new, &new), new);
+        }
+
+        #[test]
+        fn who_changes_nothing_takes_nothing_away((base, current) in (values(), values())) {
+            prop_assert_eq!(rebase(&base, &base, &current), current);
+        }
+
         #[test]
         fn the_patch_turns_the_old_value_into_the_new_one((old, new) in (values(), values())) {
             let mut patched = old.clone();

@@ -1,13 +1,8 @@
 //! The operator: controllers that share caches, started in order, stopped together, every task joined.
 
-use std::{
-    collections::BTreeSet, ffi::OsString, fmt, future::Future, process::ExitCode, sync::Arc, time::Duration,
-};
+use std::{ffi::OsString, fmt, future::Future, process::ExitCode, sync::Arc, time::Duration};
 
-use k8s_openapi::{
-    api::rbac::v1::PolicyRule,
-    apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
-};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{Client, Config, CustomResourceExt, client::ClientBuilder};
 
 use crate::{
@@ -16,8 +11,8 @@ use crate::{
     controller::{Controller, Runnable},
     leader::LeaderElection,
     metrics::Metrics,
-    object::{AnyObject, Kind, Object},
-    rbac::{Access, Permit, Reach, Rules},
+    object::{AnyObject, Object},
+    rbac::{Call, Permit},
     reconciler::Reconciler,
     request::Patience,
     tls::{Connections, Connector, NOWHERE, connections},
@@ -25,10 +20,14 @@ use crate::{
 };
 
 mod cli;
+mod config;
+mod debugging;
 mod guard;
 mod handle;
+mod install;
 mod logging;
 mod manifests;
+mod permissions;
 mod probes;
 mod run;
 mod server;
@@ -38,8 +37,11 @@ mod tasks;
 #[cfg(feature = "otlp")]
 mod traces;
 
+pub use config::{ConfigChanges, ConfigError, ConfigFile, ConfigTree};
 pub use handle::{Failure, Handle, Run};
-pub use manifests::{CertificateSource, InstallError, Placement};
+pub use install::InstallError;
+pub use manifests::{CertificateSource, Placement};
+pub use permissions::{ExplainedRule, Reason};
 pub use probes::{Check, Probes};
 pub use run::{NotSynced, RunError};
 pub use task::{Task, TaskContext};
@@ -66,11 +68,14 @@ pub struct Operator {
     /// A program of its own: it waits for an API server that is away, and gives up at once when it is refused.
     alone: bool,
     setups: Vec<task::Setup>,
-    permits: Vec<Permit>,
+    permits: Vec<(Permit, Call)>,
+    /// Which calls have added webhooks.
+    hook_calls: Vec<Call>,
     tasks: Vec<Task>,
     /// Where connections to the webhooks come from, if not from a socket.
     webhook_connections: Option<Connections>,
     dry_run: bool,
+    debugging: bool,
     in_process: bool,
     transforms: Transforms,
 }
@@ -108,9 +113,11 @@ impl Operator {
             alone: false,
             setups: Vec::new(),
             permits: Vec::new(),
+            hook_calls: Vec::new(),
             tasks: Vec::new(),
             webhook_connections: None,
             dry_run: false,
+            debugging: false,
             in_process: false,
             transforms: Transforms::default(),
         }
@@ -156,29 +163,39 @@ impl Operator {
     }
 
     /// Asks a validator about creations and updates of its kind.
+    #[track_caller]
     pub fn validates<V: Validator>(self, validator: V) -> Self
     where
         V::Resource: Object,
     {
-        self.webhook(Webhook::validating(validator))
+        self.hooked(Webhook::validating(validator), Call::here("Operator::validates"))
     }
 
     /// Lets a defaulter fill in creations and updates of its kind.
+    #[track_caller]
     pub fn defaults<D: Defaulter>(self, defaulter: D) -> Self
     where
         D::Resource: Object,
     {
-        self.webhook(Webhook::defaulting(defaulter))
+        self.hooked(Webhook::defaulting(defaulter), Call::here("Operator::defaults"))
     }
 
     /// Adds a validating or defaulting webhook with settings of its own.
-    pub fn webhook(mut self, webhook: Webhook) -> Self {
+    #[track_caller]
+    pub fn webhook(self, webhook: Webhook) -> Self {
+        self.hooked(webhook, Call::here("Operator::webhook"))
+    }
+
+    fn hooked(mut self, webhook: Webhook, call: Call) -> Self {
         self.webhooks.admission.push(webhook);
+        self.hook_calls.push(call);
         self
     }
 
     /// Converts between the versions of a kind, whose CRD must have been [added](Self::crd).
+    #[track_caller]
     pub fn converts(mut self, conversion: Conversion) -> Self {
+        self.hook_calls.push(Call::here("Operator::converts"));
         self.webhooks.conversions.push(conversion);
         self.store_hubs();
         self
@@ -291,7 +308,8 @@ impl Operator {
 
     /// The client as everything in the operator uses it.
     fn patient(&self, client: Client) -> Client {
-        self.patience.around(client, self.metrics.clone())
+        let patience = Patience { endless: self.debugging, ..self.patience };
+        patience.around(client, self.metrics.clone())
     }
 
     /// Logs what the controllers would write, and writes nothing: no object, no status, no event and no lease.
@@ -299,6 +317,13 @@ impl Operator {
     /// A reconciler sees each write as if it had succeeded, and sees it undone on its next run.
     pub fn dry_run(mut self, dry_run: bool) -> Self {
         self.dry_run = dry_run;
+        self
+    }
+
+    /// Nothing runs out of time, so that a debugger can hold the process as long as somebody looks: no reconcile, no
+    /// request, no silent watch, no first list and no shutdown; a lease lasts an hour. Not for production.
+    pub fn debugging(mut self, debugging: bool) -> Self {
+        self.debugging = debugging;
         self
     }
 
@@ -358,8 +383,10 @@ impl Operator {
 
     /// Permissions of what is no controller's: of [`setup`](Self::setup), of [tasks](Self::task) and of webhooks. As
     /// [`Controller::permits`].
+    #[track_caller]
     pub fn permits<P: Into<Permit>>(mut self, rules: impl IntoIterator<Item = P>) -> Self {
-        self.permits.extend(rules.into_iter().map(Into::into));
+        let call = Call::here("Operator::permits");
+        self.permits.extend(rules.into_iter().map(|rule| (rule.into(), call)));
         self
     }
 
@@ -424,53 +451,6 @@ impl Operator {
         &self.crds
     }
 
-    /// The permissions that the controllers need, computed from what they declare.
-    pub fn rbac(&self) -> Vec<PolicyRule> {
-        self.rules(Reach::Everything)
-    }
-
-    /// The permissions for what lies in namespaces, for what lies in none, or for both.
-    fn rules(&self, reach: Reach) -> Vec<PolicyRule> {
-        let chosen = |kind: &Kind| match reach {
-            Reach::Everything => true,
-            Reach::Namespaced => kind.namespaced,
-            Reach::Cluster => !kind.namespaced,
-        };
-        let known = self.cluster_scoped();
-        let mut rules = Rules::default();
-        // Every object that is reconciled may have events.
-        let mut about = reach != Reach::Cluster;
-        for controller in &self.controllers {
-            let (access, permits) = controller.access();
-            for access in access.iter().filter(|access| chosen(access.kind())) {
-                rules.access(access);
-                about |= matches!(access, Access::Reconciles(_));
-            }
-            for permit in permits {
-                rules.permit(&permit.within(reach, &known));
-            }
-        }
-        for permit in &self.permits {
-            rules.permit(&permit.within(reach, &known));
-        }
-        for kind in self.webhooks.admission.iter().flat_map(Webhook::read_kinds).filter(|kind| chosen(kind)) {
-            rules.access(&Access::Reads(kind.clone()));
-        }
-        if about {
-            rules.grant("events.k8s.io", "events", &["create", "patch"]);
-        }
-        rules.finish()
-    }
-
-    /// The group and plural of the kinds of this operator's that live in no namespace.
-    fn cluster_scoped(&self) -> BTreeSet<(String, String)> {
-        let declared = self.controllers.iter().flat_map(|controller| controller.access().0);
-        let declared = declared.map(Access::kind).filter(|kind| !kind.namespaced);
-        let installed = self.crds.iter().filter(|crd| crd.spec.scope == "Cluster");
-        let installed = installed.map(|crd| (crd.spec.group.clone(), crd.spec.names.plural.clone()));
-        declared.map(|kind| (kind.group.clone(), kind.plural.clone())).chain(installed).collect()
-    }
-
     /// Runs the controllers until `shutdown` resolves: caches are filled first, then work begins; at the end
     /// running reconciles finish within the drain limit, and every task is joined.
     ///
@@ -488,12 +468,18 @@ impl Operator {
 
     /// The `main` of an operator's binary: parses the command line, and runs, prints, installs or removes.
     ///
-    /// Subcommands are `run` (the default), `manifests`, `crds`, `rbac`, `install` and `uninstall`.
+    /// Subcommands are `run` (the default), `manifests`, `crds`, `rbac`, `explain-rbac`, `install` and `uninstall`.
     pub fn main(self) -> ExitCode {
         cli::main(self, std::env::args_os())
     }
 
-    /// The same for an operator that has arguments of its own beside those of every operator. They are
+    /// The command line of every operator's binary, for the reference of commands.
+    #[doc(hidden)]
+    pub fn command_line() -> clap::Command {
+        cli::command_line()
+    }
+
+    /// [`main`](Self::main) for an operator that has arguments of its own beside those of every operator. They are
     /// [`clap`](https://docs.rs/clap)'s, and go with every subcommand: what `manifests` prints may depend on them.
     ///
     /// ```no_run

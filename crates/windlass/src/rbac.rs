@@ -1,6 +1,9 @@
 //! RBAC rules computed from what the controllers declare, so that they cannot drift from the code.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    panic::Location,
+};
 
 use k8s_openapi::api::rbac::v1::PolicyRule;
 
@@ -23,6 +26,29 @@ impl Access {
             Self::Reconciles(kind) | Self::Owns(kind) | Self::Reads(kind) => kind,
         }
     }
+}
+
+/// A call in the author's code.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Call {
+    /// The function.
+    pub(crate) name: &'static str,
+    pub(crate) at: &'static Location<'static>,
+}
+
+impl Call {
+    /// The call of the function that calls this, if all between it and the author's code are marked to say so.
+    #[track_caller]
+    pub(crate) fn here(name: &'static str) -> Self {
+        Self { name, at: Location::caller() }
+    }
+}
+
+/// What was declared, and where.
+#[derive(Clone, Debug)]
+pub(crate) struct Declared {
+    pub(crate) access: Access,
+    pub(crate) call: Call,
 }
 
 const READ: [&str; 3] = ["get", "list", "watch"];

@@ -23,7 +23,7 @@ use crate::{
 mod patience;
 mod repeat;
 
-pub(crate) use patience::{NoAnswer, Patience};
+pub(crate) use patience::{ENDLESS, NoAnswer, Patience};
 
 /// What is left after a delete was accepted.
 pub(crate) enum Deleted<K> {
@@ -43,19 +43,36 @@ fn failed(operation: &'static str, kind: &Kind, key: &ObjectKey, source: kube::E
 
 /// Reads one object from the API server; `None` if there is none.
 pub(crate) async fn get<K: AnyObject>(client: &Client, kind: &Kind, key: &ObjectKey) -> Result<Option<K>> {
+    let text = get_text(client, kind, key, K::metadata_api()).await?;
+    let read = text.map(|text| cache::read(&text)).transpose();
+    read.map_err(|source| unreadable("get", kind, key, source))
+}
+
+// What follows is compiled once for all kinds, but for the reading of answers.
+
+async fn get_text(
+    client: &Client,
+    kind: &Kind,
+    key: &ObjectKey,
+    metadata_only: bool,
+) -> Result<Option<String>> {
     let fail = |source| failed("get", kind, key, source);
     let (target, params) = (target(kind, key), GetParams::default());
-    let request = if K::metadata_api() {
+    let request = if metadata_only {
         target.get_metadata(key.name(), &params)
     } else {
         target.get(key.name(), &params)
     };
     let request = request.map_err(|e| fail(kube::Error::BuildRequest(e)))?;
     match client.request_text(request).await {
-        Ok(text) => cache::read(&text).map(Some).map_err(|e| fail(kube::Error::SerdeError(e))),
+        Ok(text) => Ok(Some(text)),
         Err(kube::Error::Api(status)) if status.is_not_found() => Ok(None),
         Err(error) => Err(fail(error)),
     }
+}
+
+fn unreadable(operation: &'static str, kind: &Kind, key: &ObjectKey, source: serde_json::Error) -> Error {
+    failed(operation, kind, key, kube::Error::SerdeError(source))
 }
 
 /// Reads the metadata of one object as it was at a version; `None` if there was none.
@@ -96,11 +113,22 @@ pub(crate) async fn create<K: AnyObject>(
     body: &Value,
     manager: &str,
 ) -> Result<Fresh<K>> {
+    let text = create_text(client, kind, key, body, manager).await?;
+    Fresh::read(&text).map_err(|source| unreadable("create", kind, key, source))
+}
+
+async fn create_text(
+    client: &Client,
+    kind: &Kind,
+    key: &ObjectKey,
+    body: &Value,
+    manager: &str,
+) -> Result<String> {
     let fail = |source| failed("create", kind, key, source);
     let params = PostParams { field_manager: Some(manager.to_owned()), ..PostParams::default() };
     let data = serde_json::to_vec(body).map_err(|e| fail(kube::Error::SerdeError(e)))?;
     let request = target(kind, key).create(&params, data).map_err(|e| fail(kube::Error::BuildRequest(e)))?;
-    send(client, request).await.map_err(fail)
+    client.request_text(request).await.map_err(fail)
 }
 
 pub(crate) async fn patch<K: AnyObject>(
@@ -112,18 +140,26 @@ pub(crate) async fn patch<K: AnyObject>(
     patch: &Patch<&Value>,
     params: &PatchParams,
 ) -> Result<Fresh<K>> {
+    let text = patch_text(client, operation, kind, key, subresource, patch, params).await?;
+    Fresh::read(&text).map_err(|source| unreadable(operation, kind, key, source))
+}
+
+async fn patch_text(
+    client: &Client,
+    operation: &'static str,
+    kind: &Kind,
+    key: &ObjectKey,
+    subresource: Option<&str>,
+    patch: &Patch<&Value>,
+    params: &PatchParams,
+) -> Result<String> {
     let fail = |source| failed(operation, kind, key, source);
     let target = target(kind, key);
     let request = match subresource {
         None => target.patch(key.name(), params, patch),
         Some(subresource) => target.patch_subresource(subresource, key.name(), params, patch),
     };
-    send(client, request.map_err(|e| fail(kube::Error::BuildRequest(e)))?).await.map_err(fail)
-}
-
-/// Sends a write, and reads the object that it returns as the cache wants it.
-async fn send<K: AnyObject>(client: &Client, request: http::Request<Vec<u8>>) -> kube::Result<Fresh<K>> {
-    Fresh::read(&client.request_text(request).await?).map_err(kube::Error::SerdeError)
+    client.request_text(request.map_err(|e| fail(kube::Error::BuildRequest(e)))?).await.map_err(fail)
 }
 
 pub(crate) async fn delete<K: AnyObject>(
@@ -132,25 +168,33 @@ pub(crate) async fn delete<K: AnyObject>(
     key: &ObjectKey,
     params: &DeleteParams,
 ) -> Result<Deleted<K>> {
+    let Some(text) = delete_text(client, kind, key, params).await? else { return Ok(Deleted::Gone) };
+    Fresh::read(&text).map(Deleted::Object).map_err(|source| unreadable("delete", kind, key, source))
+}
+
+/// The object as it was or still is; `None` for a mere Status, or if there is none.
+async fn delete_text(
+    client: &Client,
+    kind: &Kind,
+    key: &ObjectKey,
+    params: &DeleteParams,
+) -> Result<Option<String>> {
     let fail = |source| failed("delete", kind, key, source);
     let request =
         target(kind, key).delete(key.name(), params).map_err(|e| fail(kube::Error::BuildRequest(e)))?;
     match client.request_text(request).await {
-        Ok(text) => deleted(&text).map_err(|e| fail(kube::Error::SerdeError(e))),
-        Err(kube::Error::Api(status)) if status.is_not_found() => Ok(Deleted::Gone),
+        Ok(text) if is_status(&text).map_err(|e| fail(kube::Error::SerdeError(e)))? => Ok(None),
+        Ok(text) => Ok(Some(text)),
+        Err(kube::Error::Api(status)) if status.is_not_found() => Ok(None),
         Err(error) => Err(fail(error)),
     }
 }
 
-/// The answer to a deletion: the object as it was or still is, or a mere Status.
-fn deleted<K: AnyObject>(text: &str) -> serde_json::Result<Deleted<K>> {
+fn is_status(text: &str) -> serde_json::Result<bool> {
     #[derive(Deserialize)]
     struct Answer<'a> {
         #[serde(default, borrow)]
         kind: Cow<'a, str>,
     }
-    match serde_json::from_str::<Answer<'_>>(text)?.kind {
-        kind if kind == "Status" => Ok(Deleted::Gone),
-        _ => Fresh::read(text).map(Deleted::Object),
-    }
+    Ok(serde_json::from_str::<Answer<'_>>(text)?.kind == "Status")
 }

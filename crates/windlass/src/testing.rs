@@ -21,16 +21,18 @@
 //! An API server in this process is a tower service: `Client::new(requests.around(server), "default")`.
 
 mod failures;
+mod fuse;
 mod requests;
 mod running;
 
 pub use crate::tls::Connector;
 pub use {
+    fuse::{Fuse, Fused, LastWrite},
     requests::{Recorded, Requests, Seen},
     running::Running,
 };
 
-use crate::Operator;
+use crate::{Kind, Operator, rbac::Access};
 
 /// Lets an operator serve its webhooks to an API server in the same process, without a socket, as its
 /// [manifests](Operator::manifests) for this namespace announce them: the Service that they name leads to the connector.
@@ -38,4 +40,16 @@ use crate::Operator;
 /// `None` if the operator has no webhooks.
 pub fn serve_webhooks(operator: &mut Operator, namespace: &str) -> Option<Connector> {
     operator.serve_webhooks_in_process(namespace)
+}
+
+/// The kinds that an operator's controllers reconcile and own, each once: those whose objects are its work.
+pub fn kinds(operator: &Operator) -> Vec<Kind> {
+    let mut kinds: Vec<Kind> = Vec::new();
+    for access in operator.declared() {
+        let own = !matches!(access, Access::Reads(_));
+        if own && !kinds.contains(access.kind()) {
+            kinds.push(access.kind().clone());
+        }
+    }
+    kinds
 }

@@ -233,7 +233,7 @@ pub(super) fn claim(db: &Database, name: String, storage: &Storage) -> Persisten
     });
     PersistentVolumeClaim {
         metadata: lasting(db, name),
-        spec: Some(serde_json::from_value(spec).expect("a claim must fit its type")),
+        spec: Some(windlass::from_value(&spec).expect("a claim must fit its type")),
         status: None,
     }
 }
@@ -290,7 +290,7 @@ pub(super) fn services(db: &Database) -> Vec<Service> {
         }
         Service {
             metadata: metadata(db, name),
-            spec: Some(serde_json::from_value(spec).expect("a Service must fit its type")),
+            spec: Some(windlass::from_value(&spec).expect("a Service must fit its type")),
             status: None,
         }
     };

@@ -11,7 +11,7 @@
 use k8s_openapi::api::{apps::v1::StatefulSet, core::v1::PersistentVolumeClaim};
 use kube::{
     Api, ResourceExt,
-    api::{DeleteParams, Preconditions, PropagationPolicy},
+    api::{ApiResource, DeleteParams, DynamicObject, Preconditions, PropagationPolicy},
 };
 use serde_json::json;
 use windlass::{Context, Event};
@@ -58,7 +58,8 @@ pub(super) async fn grow(
         && template_size(set).is_some_and(|size| quantity::is_less(&size, target))
     {
         let namespace = db.namespace().unwrap_or_default();
-        let api = Api::<StatefulSet>::namespaced(ctx.client().clone(), &namespace);
+        let kind = ApiResource::erase::<StatefulSet>(&());
+        let api = Api::<DynamicObject>::namespaced_with(ctx.client().clone(), &namespace, &kind);
         let params = DeleteParams {
             propagation_policy: Some(PropagationPolicy::Orphan),
             preconditions: Some(Preconditions { uid: set.uid(), resource_version: None }),

@@ -14,7 +14,7 @@ use k8s_openapi::{
 };
 use kube::{
     Api, ResourceExt,
-    api::{Patch, PatchParams},
+    api::{ApiResource, DynamicObject, Patch, PatchParams},
 };
 use serde_json::json;
 use windlass::{
@@ -117,7 +117,8 @@ async fn hand_over(app: &WebApp, ctx: &Context<WebApp>) -> Result<(), Error> {
         return Ok(());
     };
     let namespace = app.namespace().unwrap_or_default();
-    let api = Api::<Deployment>::namespaced(ctx.client().clone(), &namespace);
+    let kind = ApiResource::erase::<Deployment>(&());
+    let api = Api::<DynamicObject>::namespaced_with(ctx.client().clone(), &namespace, &kind);
     let held = json!({
         "apiVersion": "apps/v1",
         "kind": "Deployment",

@@ -13,8 +13,12 @@ use crate::eventually;
 fn objects() -> Vec<DynamicObject> {
     let mut files = manifests::manifests().unwrap();
     files.retain(|file| !file.path.contains("/samples/") && !file.path.ends_with("kustomization.yaml"));
-    let parse = |text: &str| serde_saphyr::from_str::<DynamicObject>(text).unwrap();
-    let mut objects: Vec<_> = files.iter().map(|file| parse(&file.content)).collect();
+    // Kustomize substitutes the image.
+    let parse = |text: &str| {
+        let text = text.replace("image: controller:latest", &format!("image: {}", manifests::IMAGE));
+        serde_saphyr::from_multiple::<DynamicObject>(&text).unwrap()
+    };
+    let mut objects: Vec<_> = files.iter().flat_map(|file| parse(&file.content)).collect();
     // What others need comes first, as kustomize has it.
     let rank = |object: &DynamicObject| match kind_of(object) {
         "CustomResourceDefinition" => 0,

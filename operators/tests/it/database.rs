@@ -4,6 +4,8 @@ mod crash;
 mod credentials;
 mod postgres;
 mod recovery;
+// They run a POSIX shell, and programs that are scripts.
+#[cfg(unix)]
 mod scripts;
 
 use std::time::Duration;

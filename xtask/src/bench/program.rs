@@ -19,18 +19,22 @@ pub(super) fn build(built: Option<&Path>, packages: &[&str]) -> Result<PathBuf> 
     if let Some(built) = built {
         return Ok(fs::canonicalize(built)?);
     }
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let mut rust = Command::new(cargo);
+    let mut rust = cargo();
     rust.current_dir(root()).args(["build", "--profile", "dist"]).args(packages);
-    for (variable, _) in std::env::vars_os() {
-        // What `cargo run` says of xtask itself would make build scripts run again.
-        if variable.to_string_lossy().starts_with("CARGO_PKG_") {
-            rust.env_remove(&variable);
-        }
-    }
     succeed(rust, "cargo build")?;
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
     Ok(target.join("dist"))
+}
+
+/// The cargo that started this, without what it says of xtask itself: that would make build scripts run again.
+pub(super) fn cargo() -> Command {
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    for (variable, _) in std::env::vars_os() {
+        if variable.to_string_lossy().starts_with("CARGO_PKG_") {
+            cargo.env_remove(&variable);
+        }
+    }
+    cargo
 }
 
 /// Runs a command that must succeed.
@@ -134,10 +138,20 @@ pub(super) fn resident(pids: &[i32]) -> Result<f64> {
 
 /// Seconds of processor time that a process has used.
 pub(super) fn processor_seconds(pid: i32) -> Result<f64> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
+    ticks(&format!("/proc/{pid}/stat"), 11)
+}
+
+/// Seconds of processor time that the processes have used that this one started and that have ended, and theirs.
+pub(super) fn processor_seconds_of_children() -> Result<f64> {
+    ticks("/proc/self/stat", 13)
+}
+
+/// The sum of two neighbouring fields, counted from behind the name, in seconds.
+fn ticks(file: &str, first: usize) -> Result<f64> {
+    let stat = fs::read_to_string(file)?;
     let fields = stat.rsplit_once(')').context("failed to understand /proc/PID/stat")?.1;
     let ticks: Vec<f64> =
-        fields.split_whitespace().skip(11).take(2).filter_map(|field| field.parse().ok()).collect();
+        fields.split_whitespace().skip(first).take(2).filter_map(|field| field.parse().ok()).collect();
     #[expect(clippy::cast_precision_loss, reason = "a hundred ticks a second")]
     let per_second = rustix::param::clock_ticks_per_second() as f64;
     Ok(ticks.iter().sum::<f64>() / per_second)

@@ -21,6 +21,7 @@ mod macros;
 mod rules;
 mod syntax;
 mod types;
+mod urls;
 
 pub(crate) use admission::{Outcome, Scope, is_identifier};
 pub(crate) use authorizer::{Access, Asking, Deed, REQUEST_RESOURCE, Resource};
@@ -44,6 +45,7 @@ static FUNCTIONS: LazyLock<Context<'static>> = LazyLock::new(|| {
     let mut context = Context::default().with_all();
     macros::register(&mut context);
     authorizer::register(&mut context);
+    urls::register(&mut context);
     context
 });
 

@@ -21,7 +21,9 @@
 //!   is cut off, and that was never acknowledged.
 
 mod checkpoint;
+// Its processes are started by a POSIX shell, which limits what they may write.
 #[cfg(test)]
+#[cfg(unix)]
 mod crash;
 mod frame;
 mod log;

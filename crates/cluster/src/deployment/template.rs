@@ -13,8 +13,9 @@ const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 /// The characters differ from those that kube-controller-manager gives to the same template: it hashes a dump of
 /// Go structures.
 pub(super) fn hash(template: &PodTemplateSpec, collisions: Option<i32>) -> String {
-    let encoded = serde_json::to_vec(template).expect("a Pod template must be encodable as JSON");
-    let mut sum = fnv1a(0x811c_9dc5, &encoded);
+    let encoded =
+        serde_json::to_value(template).expect("a Pod template must be encodable as JSON").to_string();
+    let mut sum = fnv1a(0x811c_9dc5, encoded.as_bytes());
     if let Some(collisions) = collisions {
         sum = fnv1a(sum, &collisions.to_le_bytes());
     }

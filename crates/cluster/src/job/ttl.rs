@@ -6,14 +6,11 @@ use windlass::{
     Action, Context, Controller, Reconciler,
     jiff::Timestamp,
     k8s_openapi::api::batch::v1::Job,
-    kube::{
-        Api,
-        api::{DeleteParams, Preconditions, PropagationPolicy},
-    },
+    kube::api::{DeleteParams, Preconditions, PropagationPolicy},
     rbac,
 };
 
-use crate::pods;
+use crate::{pods, resources};
 
 /// Why a Job that is over could not be cleaned up.
 #[derive(Debug, thiserror::Error)]
@@ -49,7 +46,7 @@ impl Reconciler for FinishedJobs {
         if left > Duration::ZERO {
             return Ok(Action::requeue(left));
         }
-        let api: Api<Job> = Api::namespaced(ctx.client().clone(), ctx.key().namespace().unwrap_or_default());
+        let api = resources::untyped::<Job>(ctx.client(), ctx.key().namespace().unwrap_or_default());
         // Whoever waits for the Job to be gone can rely on its Pods being gone too. If somebody changed the Job
         // in the meantime, its time may be another.
         let params = DeleteParams {

@@ -18,7 +18,11 @@ use windlass::{
     clock::TokioClock,
     jiff::Timestamp,
     k8s_openapi::api::core::v1::{ContainerStatus, Node, Pod},
-    kube::{Api, Client, ResourceExt, runtime::wait::await_condition},
+    kube::{
+        Api, Client, ResourceExt,
+        core::{ApiResource, DynamicObject},
+        runtime::wait::await_condition,
+    },
     serde_json,
 };
 use windlass_apiserver::containers::{Containers, Outcome, Session, Stream};
@@ -83,7 +87,7 @@ impl Simulated {
     }
 
     async fn enter(&self, session: Session) -> Result<i32, Error> {
-        let pod: Pod = serde_json::from_value(session.pod).map_err(Error::Pod)?;
+        let pod: Pod = windlass::from_value(&session.pod).map_err(Error::Pod)?;
         let name = session.container;
         let node = pod.spec.as_ref().and_then(|spec| spec.node_name.clone()).unwrap_or_default();
         let found = Api::<Node>::all(self.client.clone()).get_opt(&node).await.ok().flatten();
@@ -111,12 +115,17 @@ impl Simulated {
 
     /// Resolves when the container does not run any more, or is not the same one.
     fn end_of(&self, pod: &Pod, container: &str) -> impl Future<Output = ()> + use<> {
-        let api: Api<Pod> = Api::namespaced(self.client.clone(), &pod.namespace().unwrap_or_default());
+        let (namespace, kind) = (pod.namespace().unwrap_or_default(), ApiResource::erase::<Pod>(&()));
+        let api: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), &namespace, &kind);
         let (pod, container) = (pod.clone(), container.to_owned());
         async move {
             let began = started(&pod, &container);
-            let is_other = |now: Option<&Pod>| {
-                now.is_none_or(|now| now.uid() != pod.uid() || started(now, &container) != began)
+            let is_other = |now: Option<&DynamicObject>| {
+                let now = now.filter(|now| now.uid() == pod.uid()).and_then(|now| {
+                    // Read as everybody reads Pods: a watch of typed ones would be all that code, three times more.
+                    serde_json::to_value(now).and_then(|now| windlass::from_value::<Pod>(&now)).ok()
+                });
+                now.is_none_or(|now| started(&now, &container) != began)
             };
             if await_condition(api, &pod.name_any(), is_other).await.is_err() {
                 // Whoever cannot be asked about its end is left to the client.

@@ -8,10 +8,7 @@ use std::{
 use windlass::{
     Action, Context, Controller, Event, ObjectKey, Predicate, ReconcileError, Reconciler, Watch,
     k8s_openapi::api::core::v1::{Node, Pod},
-    kube::{
-        Api,
-        api::{DeleteParams, Preconditions},
-    },
+    kube::api::{DeleteParams, Preconditions},
     rbac,
 };
 
@@ -21,7 +18,7 @@ use super::{
     behaviour, health,
     lifecycle::{self, Scene},
 };
-use crate::{pods, scheduler::ports};
+use crate::{pods, resources, scheduler::ports};
 
 /// Pods by the node that they are on.
 const ON_NODE: &str = "kubelet-node";
@@ -190,7 +187,7 @@ async fn remove(pod: &Pod, ctx: &Context<Pod>) -> Result<(), Error> {
         return Ok(());
     }
     let namespace = ctx.key().namespace().unwrap_or_default();
-    let api: Api<Pod> = Api::namespaced(ctx.client().clone(), namespace);
+    let api = resources::untyped::<Pod>(ctx.client(), namespace);
     let params = DeleteParams {
         grace_period_seconds: Some(0),
         preconditions: Some(Preconditions { uid: pod.metadata.uid.clone(), resource_version: None }),

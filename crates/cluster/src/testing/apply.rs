@@ -1,9 +1,9 @@
-//! Objects of any kind into the cluster, as `kubectl apply --server-side` would do it.
+//! Objects of any kind into the cluster and out of it, as `kubectl apply --server-side` would do it.
 
 use windlass::{
     kube::{
         Api, Client, Error,
-        api::{DynamicObject, Patch, PatchParams},
+        api::{DeleteParams, DynamicObject, Patch, PatchParams},
         core::GroupVersionKind,
         discovery::{Scope, pinned_kind},
     },
@@ -12,6 +12,26 @@ use windlass::{
 
 /// Applies an object; one without a namespace whose kind needs one goes into `namespace`.
 pub(super) async fn apply(client: &Client, namespace: &str, object: &Value) -> Result<DynamicObject, Error> {
+    let (api, name) = place(client, namespace, object).await?;
+    let params = PatchParams::apply("kubectl").force();
+    api.patch(&name, &params, &Patch::Apply(object)).await
+}
+
+/// Deletes an object; one that is not there is no error.
+pub(super) async fn delete(client: &Client, namespace: &str, object: &Value) -> Result<(), Error> {
+    let (api, name) = place(client, namespace, object).await?;
+    match api.delete(&name, &DeleteParams::background()).await {
+        Err(Error::Api(status)) if status.is_not_found() => Ok(()),
+        other => other.map(drop),
+    }
+}
+
+/// Where objects of this kind are, and the name of this one.
+async fn place(
+    client: &Client,
+    namespace: &str,
+    object: &Value,
+) -> Result<(Api<DynamicObject>, String), Error> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let api_version = text(&object["apiVersion"]);
     let (group, version) = api_version.split_once('/').unwrap_or(("", &api_version));
@@ -25,8 +45,7 @@ pub(super) async fn apply(client: &Client, namespace: &str, object: &Value) -> R
             Api::namespaced_with(client.clone(), namespace, &resource)
         }
     };
-    let params = PatchParams::apply("kubectl").force();
-    api.patch(&text(&metadata["name"]), &params, &Patch::Apply(object)).await
+    Ok((api, text(&metadata["name"])))
 }
 
 /// The documents of a YAML stream.

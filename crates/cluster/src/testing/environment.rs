@@ -7,7 +7,7 @@ use windlass::{
     k8s_openapi::NamespaceResourceScope,
     kube::{Api, Client, Resource},
     serde_json::{self, Value},
-    testing::{self, Requests, Running},
+    testing::{self, Fuse, Requests, Running},
 };
 use windlass_apiserver::webhook::ServicePort;
 
@@ -15,7 +15,7 @@ use super::apply::{apply, documents};
 use crate::{Cluster, Identity};
 
 /// Where the objects of a test are unless they say otherwise.
-const NAMESPACE: &str = "default";
+pub(super) const NAMESPACE: &str = "default";
 /// How long the cluster may take until it is quiet.
 const LIMIT: Duration = Duration::from_mins(1);
 
@@ -59,6 +59,37 @@ impl Environment {
         env
     }
 
+    /// The same with an operator that dies with a fuse, maybe before it is [ready](Self::ready), for which this does not
+    /// wait.
+    pub(super) async fn mortal(
+        cluster: Cluster,
+        operator: impl Fn() -> Operator + Send + Sync + 'static,
+        fuse: Fuse,
+    ) -> Self {
+        let (requests, operator) = (Requests::default(), Box::new(operator));
+        let mut env = Self { running: None, cluster, requests, operator };
+        env.install().await;
+        env.spawn(Some(&fuse));
+        // What fails because the operator is dead is no failure.
+        env.allow_failures(move |_| fuse.is_blown());
+        env
+    }
+
+    /// Waits until the operator works.
+    pub(super) async fn ready(&mut self) {
+        if let Some(running) = &mut self.running {
+            running.ready().await;
+        }
+    }
+
+    /// Ends the operator as `kill -9` would, and starts another one.
+    pub(super) async fn replace(&mut self) {
+        if let Some(running) = self.running.take() {
+            running.kill().await;
+        }
+        self.launch().await;
+    }
+
     /// The namespace in which the operator would run, by kubebuilder's convention.
     fn system(operator: &Operator) -> String {
         format!("{}-system", operator.name())
@@ -74,8 +105,14 @@ impl Environment {
         }
     }
 
-    /// Runs the operator as its service account, with its webhooks behind their Service.
+    /// Runs the operator, and waits until it works.
     async fn launch(&mut self) {
+        self.spawn(None);
+        self.ready().await;
+    }
+
+    /// Runs the operator as its service account, with its webhooks behind their Service.
+    fn spawn(&mut self, fuse: Option<&Fuse>) {
         let mut operator = (self.operator)().clock(self.cluster.clock());
         let system = Self::system(&operator);
         if let Some(connector) = testing::serve_webhooks(&mut operator, &system) {
@@ -85,9 +122,12 @@ impl Environment {
             routes.add_in_process(service, move || connector.connect());
         }
         let account = Identity::service_account(&system, operator.name());
-        let server = self.requests.around(self.cluster.server().as_user(account));
-        let client = Client::new(server, system);
-        self.running = Some(Running::start(operator.server_in_process(), client, &self.requests).await);
+        let server = self.cluster.server().as_user(account);
+        let client = match fuse {
+            Some(fuse) => Client::new(self.requests.around(fuse.around(server)), system),
+            None => Client::new(self.requests.around(server), system),
+        };
+        self.running = Some(Running::spawn(operator.server_in_process(), client, &self.requests));
     }
 
     /// The cluster.
@@ -204,9 +244,19 @@ impl Environment {
     ///
     /// When a run has failed, and when the operator does not start.
     pub async fn restart(&mut self) {
+        self.restart_after(Duration::ZERO).await;
+    }
+
+    /// The same with some time in between, in which nobody reconciles and the cluster goes on.
+    ///
+    /// # Panics
+    ///
+    /// As [`restart`](Self::restart).
+    pub async fn restart_after(&mut self, time: Duration) {
         if let Some(running) = self.running.take() {
             running.stop().await;
         }
+        tokio::time::sleep(time).await;
         self.launch().await;
     }
 
@@ -225,7 +275,7 @@ impl Environment {
 }
 
 /// Whether tokio's clock stands still while the machine's goes on.
-fn is_paused() -> bool {
+pub(super) fn is_paused() -> bool {
     let (before, started) = (tokio::time::Instant::now(), std::time::Instant::now());
     while started.elapsed() < Duration::from_micros(10) {
         std::hint::spin_loop();

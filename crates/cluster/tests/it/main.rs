@@ -8,6 +8,7 @@
 
 mod autoscalers;
 mod budgets;
+mod crashes;
 mod cron_jobs;
 mod daemon_sets;
 mod deletion;

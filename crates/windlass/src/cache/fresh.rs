@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::snug;
+use super::{kept::Held, snug};
 use crate::{
     apply::{FieldManager, FieldSet, Fields},
     object::{AnyObject, ObjectKey},
@@ -22,6 +22,27 @@ pub(crate) struct Fresh<K> {
     managed: Option<Box<str>>,
     /// What the object was read from; `None` if it was made here.
     pub(super) text: Option<String>,
+}
+
+/// The same, of whichever kind.
+#[derive(Debug)]
+pub(super) struct Arrived {
+    pub(super) object: Box<dyn Held>,
+    managed: Option<Box<str>>,
+    pub(super) text: Option<String>,
+}
+
+impl Arrived {
+    /// What `manager` and its controllers applied, and whether there are fields to take over.
+    pub(super) fn fields(&self, manager: &FieldManager) -> Fields {
+        fields(self.managed.as_deref(), manager)
+    }
+}
+
+impl<K: AnyObject> From<Fresh<K>> for Arrived {
+    fn from(fresh: Fresh<K>) -> Self {
+        Self { object: Box::new(fresh.object), managed: fresh.managed, text: fresh.text }
+    }
 }
 
 /// What can be told of an object without reading all of it.
@@ -70,6 +91,15 @@ impl<'a> Head<'a> {
     pub(super) fn version(&self) -> &str {
         &self.metadata.resource_version
     }
+
+    /// The text without `managedFields`, and these.
+    fn cut(&self, text: &str) -> (String, Option<Box<str>>) {
+        let Some(managed) = self.metadata.managed_fields else { return (text.to_owned(), None) };
+        let managed = managed.get();
+        // The head borrows from the text: where it lies there is the distance between the two.
+        let at = managed.as_ptr() as usize - text.as_ptr() as usize;
+        ([&text[..at], "null", &text[at + managed.len()..]].concat(), Some(managed.into()))
+    }
 }
 
 impl<K: AnyObject> Fresh<K> {
@@ -80,14 +110,8 @@ impl<K: AnyObject> Fresh<K> {
 
     /// Reads an object whose head has been read from the same text.
     pub(super) fn read_behind(head: &Head<'_>, text: &str) -> serde_json::Result<Self> {
-        let Some(managed) = head.metadata.managed_fields else {
-            return Ok(Self { object: snug::from_str(text)?, managed: None, text: Some(text.to_owned()) });
-        };
-        let managed = managed.get();
-        // The head borrows from the text: where it lies there is the distance between the two.
-        let at = managed.as_ptr() as usize - text.as_ptr() as usize;
-        let rest = [&text[..at], "null", &text[at + managed.len()..]].concat();
-        Ok(Self { object: snug::from_str(&rest)?, managed: Some(managed.into()), text: Some(rest) })
+        let (text, managed) = head.cut(text);
+        Ok(Self { object: snug::from_str(&text)?, managed, text: Some(text) })
     }
 
     /// Whether anybody but `manager` has a part in the main resource.
@@ -99,28 +123,32 @@ impl<K: AnyObject> Fresh<K> {
 
     /// What `manager` and its controllers applied, and whether there are fields to take over.
     pub(crate) fn fields(&self, manager: &FieldManager) -> Fields {
-        let Some(managed) = self.managed.as_deref() else { return Fields::default() };
-        let entries: Vec<Entry<'_>> = serde_json::from_str(managed).unwrap_or_default();
-        let mut fields = Fields::default();
-        for entry in &entries {
-            let (applied, set) = (entry.operation == "Apply", entry.fields.map(RawValue::get));
-            match &*entry.subresource {
-                "" if applied && entry.manager == manager.name() => {
-                    fields.main = set.and_then(FieldSet::parse);
-                }
-                "" => fields.inherits |= manager.succeeds(&entry.manager),
-                "status" if applied => {
-                    if let Some(controller) = manager.status_controller(&entry.manager)
-                        && let Some(set) = set.and_then(FieldSet::parse_status)
-                    {
-                        fields.status.get_or_insert_default().put(controller, set);
-                    }
-                }
-                _ => {}
-            }
-        }
-        fields
+        fields(self.managed.as_deref(), manager)
     }
+}
+
+fn fields(managed: Option<&str>, manager: &FieldManager) -> Fields {
+    let Some(managed) = managed else { return Fields::default() };
+    let entries: Vec<Entry<'_>> = serde_json::from_str(managed).unwrap_or_default();
+    let mut fields = Fields::default();
+    for entry in &entries {
+        let (applied, set) = (entry.operation == "Apply", entry.fields.map(RawValue::get));
+        match &*entry.subresource {
+            "" if applied && entry.manager == manager.name() => {
+                fields.main = set.and_then(FieldSet::parse);
+            }
+            "" => fields.inherits |= manager.succeeds(&entry.manager),
+            "status" if applied => {
+                if let Some(controller) = manager.status_controller(&entry.manager)
+                    && let Some(set) = set.and_then(FieldSet::parse_status)
+                {
+                    fields.status.get_or_insert_default().put(controller, set);
+                }
+            }
+            _ => {}
+        }
+    }
+    fields
 }
 
 impl<K: AnyObject> From<K> for Fresh<K> {

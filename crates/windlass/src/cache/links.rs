@@ -1,42 +1,56 @@
 //! Which objects belong together: those of one controlling owner, and those with one value of an index.
 
 use std::{
-    any::TypeId,
+    any::{Any, TypeId},
     collections::{BTreeMap, BTreeSet},
+    marker::PhantomData,
     sync::Arc,
 };
 
-use crate::{
-    isolation::isolated,
-    object::{AnyObject, ObjectKey},
-};
+use super::kept::Held;
+use crate::{isolation::isolated, object::ObjectKey};
 
 /// Derives index values from an object.
-type IndexFn<K> = Arc<dyn Fn(&K) -> Vec<String> + Send + Sync>;
+type IndexFn = Arc<dyn Fn(&dyn Any) -> Vec<String> + Send + Sync>;
 
 /// A named function by whose values objects are found.
 pub(crate) struct Index<K> {
-    pub(crate) name: String,
-    values: IndexFn<K>,
+    pub(super) of_any: AnyIndex,
+    kind: PhantomData<fn(&K)>,
+}
+
+/// An index of whichever kind.
+#[derive(Clone)]
+pub(super) struct AnyIndex {
+    name: String,
+    values: IndexFn,
     /// Which function it is, if that can be told: of one that holds values, there may be several.
     function: Option<TypeId>,
 }
 
 impl<K> Clone for Index<K> {
     fn clone(&self) -> Self {
-        Self { name: self.name.clone(), values: self.values.clone(), function: self.function }
+        Self { of_any: self.of_any.clone(), kind: PhantomData }
     }
 }
 
-impl<K> Index<K> {
+impl<K: 'static> Index<K> {
     pub(crate) fn new<F: Fn(&K) -> Vec<String> + Send + Sync + 'static>(name: String, values: F) -> Self {
         let function = (size_of::<F>() == 0).then(TypeId::of::<F>);
-        Self { name, values: Arc::new(values), function }
+        let values: IndexFn =
+            Arc::new(move |object| object.downcast_ref::<K>().map_or_else(Vec::new, &values));
+        Self { of_any: AnyIndex { name, values, function }, kind: PhantomData }
     }
 
+    pub(crate) fn name(&self) -> &str {
+        &self.of_any.name
+    }
+}
+
+impl AnyIndex {
     /// The values of an object, none after a panic: an index must not end the watch that feeds it.
-    fn values_of(&self, object: &K) -> Vec<String> {
-        isolated("an index", &self.name, || (self.values)(object)).unwrap_or_default()
+    fn values_of(&self, object: &dyn Held) -> Vec<String> {
+        isolated("an index", &self.name, || (self.values)(object.as_any())).unwrap_or_default()
     }
 
     fn is(&self, other: &Self) -> bool {
@@ -44,14 +58,15 @@ impl<K> Index<K> {
     }
 }
 
-pub(super) struct Links<K> {
+#[derive(Default)]
+pub(super) struct Links {
     by_owner: BTreeMap<Arc<str>, Keys>,
-    indexes: BTreeMap<String, Entered<K>>,
+    indexes: BTreeMap<String, Entered>,
 }
 
 /// An index and what it holds.
-struct Entered<K> {
-    index: Index<K>,
+struct Entered {
+    index: AnyIndex,
     keys: BTreeMap<String, Keys>,
 }
 
@@ -61,25 +76,19 @@ enum Keys {
     Many(BTreeSet<ObjectKey>),
 }
 
-impl<K> Default for Links<K> {
-    fn default() -> Self {
-        Self { by_owner: BTreeMap::new(), indexes: BTreeMap::new() }
-    }
-}
-
-impl<K: AnyObject> Links<K> {
+impl Links {
     /// Returns whether the name was free, or is that of the very same index: several controllers may share one.
     pub(super) fn add_index<'a>(
         &mut self,
-        index: &Index<K>,
-        objects: impl Iterator<Item = (&'a ObjectKey, Arc<K>)>,
+        index: &AnyIndex,
+        objects: impl Iterator<Item = (&'a ObjectKey, Arc<dyn Held>)>,
     ) -> bool {
         if let Some(known) = self.indexes.get(&index.name) {
             return known.index.is(index);
         }
         let mut keys = BTreeMap::new();
         for (key, object) in objects {
-            for value in index.values_of(&object) {
+            for value in index.values_of(&*object) {
                 enter(&mut keys, value, key);
             }
         }
@@ -105,7 +114,7 @@ impl<K: AnyObject> Links<K> {
         &mut self,
         key: &ObjectKey,
         owner: Option<&Arc<str>>,
-        object: impl FnOnce() -> Arc<K>,
+        object: impl FnOnce() -> Arc<dyn Held>,
     ) {
         if let Some(owner) = owner {
             enter(&mut self.by_owner, owner.clone(), key);
@@ -113,7 +122,7 @@ impl<K: AnyObject> Links<K> {
         if self.has_indexes() {
             let object = object();
             for Entered { index, keys } in self.indexes.values_mut() {
-                for value in index.values_of(&object) {
+                for value in index.values_of(&*object) {
                     enter(keys, value, key);
                 }
             }
@@ -121,14 +130,19 @@ impl<K: AnyObject> Links<K> {
     }
 
     /// Takes an object out again.
-    pub(super) fn unlink(&mut self, key: &ObjectKey, owner: Option<&str>, object: impl FnOnce() -> Arc<K>) {
+    pub(super) fn unlink(
+        &mut self,
+        key: &ObjectKey,
+        owner: Option<&str>,
+        object: impl FnOnce() -> Arc<dyn Held>,
+    ) {
         if let Some(owner) = owner {
             drop_from(&mut self.by_owner, owner, key);
         }
         if self.has_indexes() {
             let object = object();
             for Entered { index, keys } in self.indexes.values_mut() {
-                for value in index.values_of(&object) {
+                for value in index.values_of(&*object) {
                     drop_from(keys, &*value, key);
                 }
             }

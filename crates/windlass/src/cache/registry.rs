@@ -77,6 +77,8 @@ pub(crate) struct Link {
     pub(crate) client: Client,
     /// The server is in this process: a watch that is silent has nothing to tell.
     pub(crate) in_process: bool,
+    /// Silence is not looked for: it may be this process that was stopped, to be looked at.
+    pub(crate) debugging: bool,
 }
 
 /// One watch as the operator sees it.

@@ -71,7 +71,7 @@ impl<K: AnyObject> Sink for Store<K> {
     }
 
     fn list_item(&self, part: usize, text: &[u8]) -> serde_json::Result<()> {
-        match listing::item(text)? {
+        match listing::item::<K>(text)? {
             Item::Read(object) => self.write().listed(part, object),
             Item::Unreadable { meta, reason } => {
                 if self.write().listed_unreadable(part, &meta) {
@@ -151,7 +151,7 @@ impl<K: AnyObject> Sink for Store<K> {
 
 impl<K: AnyObject> Store<K> {
     /// One after the other: what was a text is typed only for as long as it is told of.
-    fn tell(&self, news: &[News<K>]) {
+    fn tell(&self, news: &[News]) {
         for one in news {
             self.notify(&self.opened(one), None);
         }

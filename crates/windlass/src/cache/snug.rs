@@ -7,7 +7,8 @@
 use std::fmt;
 
 use serde::de::{
-    Deserialize, DeserializeSeed, Deserializer, EnumAccess, Error, MapAccess, SeqAccess, Visitor,
+    Deserialize, DeserializeOwned, DeserializeSeed, Deserializer, EnumAccess, Error, MapAccess, SeqAccess,
+    Visitor,
 };
 
 /// As `serde_json::from_str`.
@@ -19,6 +20,14 @@ pub(crate) fn from_str<'de, T: Deserialize<'de>>(text: &'de str) -> serde_json::
     let value = T::deserialize(Snug(&mut json))?;
     json.end()?;
     Ok(value)
+}
+
+/// As [`serde_json::from_value`], by way of the text.
+///
+/// That is slower, and no code of its own for each type: reading a Pod from a tree of values would be as much as reading
+/// it from text, which is there already. For what happens seldom.
+pub fn from_value<T: DeserializeOwned>(value: &serde_json::Value) -> serde_json::Result<T> {
+    from_str(&value.to_string())
 }
 
 /// Passes everything on as it is, except for how long a list is expected to be.

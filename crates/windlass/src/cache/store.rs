@@ -22,15 +22,15 @@ use std::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::{
-    Fresh,
+    fresh::Arrived,
     interned::Interned,
-    kept::Kept,
-    links::{Index, Links},
+    kept::{Held, Kept, Of, Typing},
+    links::{AnyIndex, Index, Links},
     scope::{Lens, Scope, Sight},
 };
 use crate::{
     apply::{FieldManager, Fields, Ownership},
-    object::{AnyObject, ObjectKey, uid, version, version_of},
+    object::{AnyObject, ObjectKey, version_of},
     owner,
 };
 
@@ -53,23 +53,23 @@ pub struct Change<K> {
 
 /// A change that nobody has been told of yet: a long list of them takes no more memory than the store.
 #[derive(Debug)]
-pub(super) struct News<K> {
+pub(super) struct News {
     pub(super) key: ObjectKey,
-    old: Option<Kept<K>>,
-    pub(super) new: Option<Kept<K>>,
+    old: Option<Kept>,
+    pub(super) new: Option<Kept>,
     initial: bool,
 }
 
-impl<K: AnyObject> News<K> {
-    pub(super) fn open(&self, transform: Option<&Transform<K>>) -> Change<K> {
-        let open = |kept: &Option<Kept<K>>| kept.as_ref().map(|kept| kept.open(transform));
+impl News {
+    pub(super) fn open<K: AnyObject>(&self, transform: Option<&Transform<K>>) -> Change<K> {
+        let open = |kept: &Option<Kept>| kept.as_ref().map(|kept| kept.open(transform));
         Change { key: self.key.clone(), old: open(&self.old), new: open(&self.new), initial: self.initial }
     }
 }
 
 #[derive(Debug)]
-pub(super) struct Entry<K> {
-    pub(super) kept: Kept<K>,
+pub(super) struct Entry {
+    pub(super) kept: Kept,
     pub(super) ownership: Ownership,
     version: u64,
     /// The hash of its uid: a kept text need not be read to compare it.
@@ -82,27 +82,27 @@ pub(super) struct Entry<K> {
 
 /// What became of an object that an own write returned.
 #[derive(Debug)]
-pub(super) enum Written<K> {
+pub(super) enum Written {
     /// It is the newest copy now.
-    News(News<K>),
+    News(News),
     /// A copy at least as new was known.
-    Known(Kept<K>),
+    Known(Kept),
     /// The watch has shown since that the object is gone, or would not show the object at all.
-    NotKept(K),
+    NotKept(Box<dyn Held>),
     /// The watch will show that the object is not part of the scope any more.
-    Left(News<K>, K),
+    Left(News, Box<dyn Held>),
 }
 
 /// Changes an object before it is cached.
 pub(crate) type Transform<K> = Arc<dyn Fn(&mut K) + Send + Sync>;
 
-pub(super) struct Objects<K> {
+pub(super) struct Objects {
     field_manager: Arc<FieldManager>,
-    transform: Option<Transform<K>>,
+    typing: Arc<dyn Typing>,
     /// Whether objects are kept as text where there is one.
     as_text: bool,
-    entries: BTreeMap<ObjectKey, Entry<K>>,
-    links: Links<K>,
+    entries: BTreeMap<ObjectKey, Entry>,
+    links: Links,
     field_sets: Interned,
     /// What the watch delivers.
     lens: Lens,
@@ -112,54 +112,53 @@ pub(super) struct Objects<K> {
     tombstones: BTreeMap<String, (usize, u64)>,
     /// Objects that an own write took out of the scope, with its version: the watch may still show older copies.
     left: BTreeMap<ObjectKey, u64>,
-    parts: Vec<Part<K>>,
+    parts: Vec<Part>,
 }
 
 /// What one of the watches that feed the store has delivered.
-struct Part<K> {
+struct Part {
     namespace: Option<String>,
     /// Everything up to this version has been delivered.
     watched: u64,
     /// Set while a list is under way.
-    listing: Option<Listing<K>>,
+    listing: Option<Listing>,
     lists: u64,
 }
 
-struct Listing<K> {
-    objects: Vec<Prepared<K>>,
+#[derive(Default)]
+struct Listing {
+    objects: Vec<Prepared>,
     unreadable: BTreeSet<ObjectKey>,
 }
 
-impl<K> Default for Listing<K> {
-    fn default() -> Self {
-        Self { objects: Vec::new(), unreadable: BTreeSet::new() }
-    }
-}
-
 /// An object in the form in which it is kept, and what must be known of it to enter it.
-struct Prepared<K> {
+struct Prepared {
     key: ObjectKey,
     uid: String,
     uid_hash: u64,
     version: u64,
     owner: Option<Arc<str>>,
-    kept: Kept<K>,
+    kept: Kept,
     ownership: Ownership,
 }
 
-impl<K> fmt::Debug for Objects<K> {
+impl fmt::Debug for Objects {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Objects").field("keys", &self.entries.keys()).finish_non_exhaustive()
     }
 }
 
-impl<K: AnyObject> Objects<K> {
-    pub(super) fn new(
+impl Objects {
+    pub(super) fn new<K: AnyObject>(
         field_manager: Arc<FieldManager>,
         scope: &Scope,
         transform: Option<Transform<K>>,
         as_text: bool,
     ) -> Self {
+        Self::of(field_manager, scope, Arc::new(Of(transform)), as_text)
+    }
+
+    fn of(field_manager: Arc<FieldManager>, scope: &Scope, typing: Arc<dyn Typing>, as_text: bool) -> Self {
         let part = |namespace: &Option<String>| Part {
             namespace: namespace.clone(),
             watched: 0,
@@ -168,7 +167,7 @@ impl<K: AnyObject> Objects<K> {
         };
         Self {
             field_manager,
-            transform,
+            typing,
             as_text,
             entries: BTreeMap::new(),
             links: Links::default(),
@@ -183,10 +182,14 @@ impl<K: AnyObject> Objects<K> {
 
     /// Indexes look at all objects, and so does whoever reads by them.
     /// Returns whether the name was free, or is that of the very same index.
-    pub(super) fn add_index(&mut self, index: &Index<K>) -> bool {
+    pub(super) fn add_index<K>(&mut self, index: &Index<K>) -> bool {
+        self.add_any_index(&index.of_any)
+    }
+
+    fn add_any_index(&mut self, index: &AnyIndex) -> bool {
         self.keep_typed();
-        let transform = self.transform.as_ref();
-        let objects = self.entries.iter().map(|(key, entry)| (key, entry.kept.open(transform)));
+        let typing = &*self.typing;
+        let objects = self.entries.iter().map(|(key, entry)| (key, entry.kept.held(typing)));
         self.links.add_index(index, objects)
     }
 
@@ -198,16 +201,16 @@ impl<K: AnyObject> Objects<K> {
     pub(super) fn keep_typed(&mut self) {
         if std::mem::take(&mut self.as_text) {
             for entry in self.entries.values_mut() {
-                entry.kept = Kept::Typed(entry.kept.open(self.transform.as_ref()));
+                entry.kept = Kept::Typed(entry.kept.held(&*self.typing));
             }
         }
     }
 
-    pub(super) fn get(&self, key: &ObjectKey) -> Option<&Entry<K>> {
+    pub(super) fn get(&self, key: &ObjectKey) -> Option<&Entry> {
         self.entries.get(key)
     }
 
-    pub(super) fn list(&self, namespace: Option<&str>) -> Vec<Kept<K>> {
+    pub(super) fn list(&self, namespace: Option<&str>) -> Vec<Kept> {
         self.entries
             .iter()
             .filter(|(key, _)| namespace.is_none() || key.namespace() == namespace)
@@ -228,14 +231,14 @@ impl<K: AnyObject> Objects<K> {
     }
 
     /// Some objects, evenly spread, and how many there are.
-    pub(super) fn sample(&self) -> (Vec<Kept<K>>, usize) {
+    pub(super) fn sample(&self) -> (Vec<Kept>, usize) {
         const SAMPLE: usize = 64;
         let every = self.entries.len().div_ceil(SAMPLE).max(1);
         (self.entries.values().step_by(every).map(|entry| entry.kept.clone()).collect(), self.entries.len())
     }
 
     /// The objects whose controller owner has this uid.
-    pub(super) fn owned_by(&self, owner_uid: &str) -> Vec<Kept<K>> {
+    pub(super) fn owned_by(&self, owner_uid: &str) -> Vec<Kept> {
         self.kept(self.links.owned_by(owner_uid))
     }
 
@@ -244,7 +247,7 @@ impl<K: AnyObject> Objects<K> {
     }
 
     /// The objects of a namespace, or of all, with this index value; `None` if there is no such index.
-    pub(super) fn indexed(&self, index: &str, namespace: Option<&str>, value: &str) -> Option<Vec<Kept<K>>> {
+    pub(super) fn indexed(&self, index: &str, namespace: Option<&str>, value: &str) -> Option<Vec<Kept>> {
         let keys = self.links.indexed(index, value)?;
         Some(self.kept(keys.filter(|key| namespace.is_none() || key.namespace() == namespace)))
     }
@@ -254,13 +257,13 @@ impl<K: AnyObject> Objects<K> {
         self.lens.sight(meta)
     }
 
-    fn kept<'a>(&self, keys: impl Iterator<Item = &'a ObjectKey>) -> Vec<Kept<K>> {
+    fn kept<'a>(&self, keys: impl Iterator<Item = &'a ObjectKey>) -> Vec<Kept> {
         keys.filter_map(|key| self.entries.get(key)).map(|entry| entry.kept.clone()).collect()
     }
 
     /// The part of the store that an object belongs to. What no part watches is never entered.
     fn part(&self, key: &ObjectKey) -> usize {
-        let of = |part: &Part<K>| part.namespace.is_none() || part.namespace.as_deref() == key.namespace();
+        let of = |part: &Part| part.namespace.is_none() || part.namespace.as_deref() == key.namespace();
         self.parts.iter().position(of).unwrap_or(0)
     }
 
@@ -280,12 +283,16 @@ impl<K: AnyObject> Objects<K> {
     }
 
     /// The watch delivered an addition or a modification.
-    pub(super) fn watch_applied(&mut self, object: impl Into<Fresh<K>>) -> Option<News<K>> {
-        let fresh = object.into();
-        let key = ObjectKey::of(&fresh.object);
-        self.delivered(&key, version(&fresh.object));
+    pub(super) fn watch_applied(&mut self, object: impl Into<Arrived>) -> Option<News> {
+        self.applied(object.into())
+    }
+
+    fn applied(&mut self, arrived: Arrived) -> Option<News> {
+        let meta = arrived.object.metadata();
+        let (key, at) = (ObjectKey::of_meta(meta), version_of(meta));
+        self.delivered(&key, at);
         self.unreadable.remove(&key);
-        let (prepared, object) = self.prepare(fresh);
+        let (prepared, object) = self.prepare(arrived);
         self.put(prepared, Kept::Typed(object), false)
     }
 
@@ -305,7 +312,7 @@ impl<K: AnyObject> Objects<K> {
     }
 
     /// The watch delivered a deletion.
-    pub(super) fn watch_deleted(&mut self, object: &ObjectMeta) -> Option<News<K>> {
+    pub(super) fn watch_deleted(&mut self, object: &ObjectMeta) -> Option<News> {
         let key = ObjectKey::of_meta(object);
         let deleted_at = version_of(object);
         let deleted = object.uid.as_deref().unwrap_or_default();
@@ -341,7 +348,7 @@ impl<K: AnyObject> Objects<K> {
     }
 
     /// The kind is not served any more, and none of its objects exists.
-    pub(super) fn vanished(&mut self, part: usize) -> Vec<News<K>> {
+    pub(super) fn vanished(&mut self, part: usize) -> Vec<News> {
         let gone: Vec<ObjectKey> =
             self.entries.keys().filter(|key| self.part(key) == part).cloned().collect();
         self.forget_unreadable(part, |_| false);
@@ -353,40 +360,44 @@ impl<K: AnyObject> Objects<K> {
     }
 
     /// An own write returned `object`. `seen`: the server has said that the watch delivers it.
-    pub(super) fn written(&mut self, object: impl Into<Fresh<K>>, seen: bool) -> Written<K> {
-        let fresh = object.into();
-        let (key, at) = (ObjectKey::of(&fresh.object), version(&fresh.object));
-        if !seen && !self.keeps(&key, &fresh.object) {
-            return self.leave(&key, at, fresh.object);
+    pub(super) fn written(&mut self, object: impl Into<Arrived>, seen: bool) -> Written {
+        self.enter_written(object.into(), seen)
+    }
+
+    fn enter_written(&mut self, arrived: Arrived, seen: bool) -> Written {
+        let meta = arrived.object.metadata();
+        let (key, at) = (ObjectKey::of_meta(meta), version_of(meta));
+        if !seen && !self.keeps(&key, meta) {
+            return self.leave(&key, at, arrived.object);
         }
         if let Some(entry) = self.entries.get(&key).filter(|entry| entry.version >= at) {
             return Written::Known(entry.kept.clone());
         }
         // The watch has passed this version: what it delivered is at least as new, even if that was a deletion.
-        if at > self.parts[self.part(&key)].watched && !self.tombstones.contains_key(uid(&fresh.object)) {
+        if at > self.parts[self.part(&key)].watched && !self.tombstones.contains_key(uid_of(meta)) {
             self.left.remove(&key);
-            let (prepared, object) = self.prepare(fresh);
+            let (prepared, object) = self.prepare(arrived);
             let change = self.replace(prepared, Kept::Typed(object), false);
             if let Some(entry) = self.entries.get_mut(&key) {
                 entry.unconfirmed = true;
             }
             return Written::News(change);
         }
-        Written::NotKept(fresh.object)
+        Written::NotKept(arrived.object)
     }
 
     /// Whether the watch will deliver what an own write returned. Of an object that it has delivered before, it tells
     /// in any case what becomes of it.
-    fn keeps(&self, key: &ObjectKey, written: &K) -> bool {
-        match self.lens.sight(written.meta()) {
+    fn keeps(&self, key: &ObjectKey, written: &ObjectMeta) -> bool {
+        match self.lens.sight(written) {
             Sight::Seen => true,
             Sight::Unseen => false,
-            Sight::Unknown => self.entries.get(key).is_some_and(|entry| entry.uid == hash(uid(written))),
+            Sight::Unknown => self.entries.get(key).is_some_and(|entry| entry.uid == hash(uid_of(written))),
         }
     }
 
     /// An own write returned an object that the watch does not deliver, or not any more.
-    fn leave(&mut self, key: &ObjectKey, at: u64, written: K) -> Written<K> {
+    fn leave(&mut self, key: &ObjectKey, at: u64, written: Box<dyn Held>) -> Written {
         if self.entries.get(key).is_some_and(|entry| entry.version <= at)
             && let Some(news) = self.remove(key)
         {
@@ -397,7 +408,7 @@ impl<K: AnyObject> Objects<K> {
     }
 
     /// An own request removed the object with this uid.
-    pub(super) fn deleted(&mut self, key: &ObjectKey, deleted_uid: &str) -> Option<News<K>> {
+    pub(super) fn deleted(&mut self, key: &ObjectKey, deleted_uid: &str) -> Option<News> {
         if self.entries.get(key)?.uid != hash(deleted_uid) {
             return None;
         }
@@ -407,34 +418,32 @@ impl<K: AnyObject> Objects<K> {
     }
 
     /// Brings an object into the form in which it is kept. Returns the typed value beside it.
-    fn prepare(&mut self, fresh: Fresh<K>) -> (Prepared<K>, Arc<K>) {
-        let Fields { main, status, inherits } = fresh.fields(&self.field_manager);
+    fn prepare(&mut self, arrived: Arrived) -> (Prepared, Arc<dyn Held>) {
+        let Fields { main, status, inherits } = arrived.fields(&self.field_manager);
         // Before the transform, which may leave it out.
-        let digest = self.field_manager.digest_of(fresh.object.meta());
+        let digest = self.field_manager.digest_of(arrived.object.metadata());
         let mut intern = |set: Option<_>| set.map(|set| self.field_sets.intern(set));
         let ownership = Ownership { fields: intern(main), status: intern(status), digest, inherits };
-        let Fresh { mut object, text, .. } = fresh;
-        if let Some(transform) = &self.transform {
-            transform(&mut object);
-        }
-        let object = Arc::new(object);
+        let Arrived { object, text, .. } = arrived;
+        let object = self.typing.finish(object);
         let kept = match text {
             Some(text) if self.as_text => Kept::Text(text.into()),
             _ => Kept::Typed(object.clone()),
         };
+        let meta = object.metadata();
         let prepared = Prepared {
-            key: ObjectKey::of(&*object),
-            uid: uid(&*object).to_owned(),
-            uid_hash: hash(uid(&*object)),
-            version: version(&*object),
-            owner: owner::owner_uid(object.meta()).map(Into::into),
+            key: ObjectKey::of_meta(meta),
+            uid: uid_of(meta).to_owned(),
+            uid_hash: hash(uid_of(meta)),
+            version: version_of(meta),
+            owner: owner::owner_uid(meta).map(Into::into),
             kept,
             ownership,
         };
         (prepared, object)
     }
 
-    fn put(&mut self, prepared: Prepared<K>, shown: Kept<K>, initial: bool) -> Option<News<K>> {
+    fn put(&mut self, prepared: Prepared, shown: Kept, initial: bool) -> Option<News> {
         let version = prepared.version;
         let has_left = self.left.get(&prepared.key).is_some_and(|left| version < *left);
         if has_left || self.tombstones.contains_key(&prepared.uid) {
@@ -453,28 +462,32 @@ impl<K: AnyObject> Objects<K> {
     }
 
     /// Enters an object, which is told of in the form `shown`.
-    fn replace(&mut self, prepared: Prepared<K>, shown: Kept<K>, initial: bool) -> News<K> {
+    fn replace(&mut self, prepared: Prepared, shown: Kept, initial: bool) -> News {
         let Prepared { key, uid_hash, version, owner, kept, ownership, .. } = prepared;
         let old = self.unlink(&key);
-        let transform = self.transform.as_ref();
-        self.links.link(&key, owner.as_ref(), || shown.open(transform));
+        let typing = &*self.typing;
+        self.links.link(&key, owner.as_ref(), || shown.held(typing));
         let entry = Entry { kept, ownership, version, uid: uid_hash, owner, unconfirmed: false };
         self.entries.insert(key.clone(), entry);
         News { key, old, new: Some(shown), initial }
     }
 
-    fn remove(&mut self, key: &ObjectKey) -> Option<News<K>> {
+    fn remove(&mut self, key: &ObjectKey) -> Option<News> {
         let old = self.unlink(key)?;
         Some(News { key: key.clone(), old: Some(old), new: None, initial: false })
     }
 
     /// Takes an entry out of the store and the indexes.
-    fn unlink(&mut self, key: &ObjectKey) -> Option<Kept<K>> {
+    fn unlink(&mut self, key: &ObjectKey) -> Option<Kept> {
         let entry = self.entries.remove(key)?;
-        let transform = self.transform.as_ref();
-        self.links.unlink(key, entry.owner.as_deref(), || entry.kept.open(transform));
+        let typing = &*self.typing;
+        self.links.unlink(key, entry.owner.as_deref(), || entry.kept.held(typing));
         Some(entry.kept)
     }
+}
+
+fn uid_of(meta: &ObjectMeta) -> &str {
+    meta.uid.as_deref().unwrap_or_default()
 }
 
 fn hash(uid: &str) -> u64 {

@@ -31,11 +31,11 @@ fn us() -> Arc<FieldManager> {
 }
 
 /// Kept as text, which is the harder way.
-fn objects() -> Objects<ConfigMap> {
+fn objects() -> Objects {
     objects_kept(true, None)
 }
 
-fn objects_kept(as_text: bool, transform: Option<Transform<ConfigMap>>) -> Objects<ConfigMap> {
+fn objects_kept(as_text: bool, transform: Option<Transform<ConfigMap>>) -> Objects {
     let mut objects = Objects::new(us(), &Scope::default(), transform, as_text);
     objects.list_started(0);
     objects.list_finished(0, true, 0);
@@ -46,8 +46,8 @@ fn key(name: &str) -> ObjectKey {
     ObjectKey::namespaced("ns", name)
 }
 
-fn held(objects: &Objects<ConfigMap>, name: &str) -> Option<(String, u64)> {
-    let object = objects.get(&key(name))?.kept.open(None);
+fn held(objects: &Objects, name: &str) -> Option<(String, u64)> {
+    let object = objects.get(&key(name))?.kept.open::<ConfigMap>(None);
     Some((crate::object::uid(&*object).to_owned(), version(&*object)))
 }
 
@@ -191,7 +191,7 @@ fn indexes_are_read_by_namespace() {
 fn an_own_write_outside_of_the_scope_is_not_kept() {
     let scope =
         Scope { namespaces: vec!["ns".into(), "ns2".into()], labels: Some("app=web".into()), fields: None };
-    let mut objects = Objects::<ConfigMap>::new(us(), &scope, None, true);
+    let mut objects = Objects::new::<ConfigMap>(us(), &scope, None, true);
     let written = |namespace: &str, app: &str, version: u64| {
         let mut object = value("a", "x", version);
         object["metadata"]["namespace"] = json!(namespace);
@@ -214,7 +214,7 @@ fn an_own_write_outside_of_the_scope_is_not_kept() {
 #[test]
 fn what_only_the_server_can_judge_is_kept_only_when_it_was_delivered_before() {
     let scope = Scope { fields: Some("spec.nodeName=n".into()), ..Scope::default() };
-    let mut objects = Objects::<ConfigMap>::new(us(), &scope, None, true);
+    let mut objects = Objects::new::<ConfigMap>(us(), &scope, None, true);
     assert!(matches!(objects.written(map("a", "x", 5), false), Written::NotKept(_)));
     assert!(matches!(objects.written(map("b", "y", 6), true), Written::News(_)), "the server was asked");
     objects.watch_applied(map("a", "x", 5));
@@ -243,7 +243,7 @@ fn a_text_reads_as_the_typed_value_would_and_is_typed_once_all_are_looked_at() {
         let news = objects.watch_applied(with_data()).unwrap();
         assert_eq!(*news.open(Some(&transform)).new.unwrap(), map("a", "x", 3).object, "transformed");
     }
-    let open = |objects: &Objects<ConfigMap>| objects.get(&key("a")).unwrap().kept.open(Some(&transform));
+    let open = |objects: &Objects| objects.get(&key("a")).unwrap().kept.open(Some(&transform));
     let [mut as_text, typed] = both;
     assert_eq!(open(&as_text), open(&typed));
     assert_eq!(*open(&typed), map("a", "x", 3).object);

@@ -25,7 +25,11 @@ use super::{
     sink::{Heard, Sink},
     splitter::Splitter,
 };
-use crate::{error::chain, in_process::LONGEST, request};
+use crate::{
+    error::chain,
+    in_process::LONGEST,
+    request::{self, ENDLESS},
+};
 
 /// What the server is asked to limit a watch to.
 const WATCH: Duration = Duration::from_secs(290);
@@ -45,7 +49,7 @@ const ABSENT: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// Watches until dropped: every namespace of the scope, or all at once.
-pub(super) async fn run(store: Arc<dyn Sink>, Link { client, in_process }: Link) {
+pub(super) async fn run(store: Arc<dyn Sink>, Link { client, in_process, debugging }: Link) {
     let feeds = store.scope().parts().into_iter().enumerate().map(|(part, namespace)| {
         let path = store.kind().path(namespace.as_deref());
         let (store, client) = (store.clone(), client.clone());
@@ -53,6 +57,7 @@ pub(super) async fn run(store: Arc<dyn Sink>, Link { client, in_process }: Link)
             store,
             client,
             in_process,
+            debugging,
             part,
             path,
             version: None,
@@ -103,6 +108,7 @@ struct Feed {
     store: Arc<dyn Sink>,
     client: Client,
     in_process: bool,
+    debugging: bool,
     part: usize,
     path: String,
     /// Where the watch goes on; `None` before a list.
@@ -142,7 +148,7 @@ impl Feed {
         self.store.list_started(self.part);
         let mut next = None;
         let version = loop {
-            let page = timeout(LIST, self.page(next)).await;
+            let page = timeout(self.within(LIST), self.page(next)).await;
             let page =
                 page.map_err(|_| Trouble::failed(format!("failed to list: no answer in {LIST:?}")))??;
             match page.next {
@@ -218,7 +224,8 @@ impl Feed {
 
     async fn watch(&mut self, version: &str) -> Result<(), Trouble> {
         let started = Instant::now();
-        let connected = timeout(CONNECT, self.client.request_stream(self.watch_request(version)?)).await;
+        let connected =
+            timeout(self.within(CONNECT), self.client.request_stream(self.watch_request(version)?)).await;
         let stream = connected
             .map_err(|_| Trouble::failed(format!("failed to start the watch: no answer in {CONNECT:?}")))?
             .map_err(|error| Trouble::of("failed to start the watch", &error))?;
@@ -231,7 +238,7 @@ impl Feed {
                 (_, true) => SILENCE,
                 (_, false) => WATCH + GRACE,
             };
-            let line = timeout(limit, lines.next()).await;
+            let line = timeout(self.within(limit), lines.next()).await;
             let line = line.map_err(|_| {
                 // A server that was restored waits for a version that lies far ahead, and says nothing.
                 self.version = None;
@@ -259,6 +266,11 @@ impl Feed {
             tokio::time::sleep(PAUSE).await;
         }
         Ok(())
+    }
+
+    /// How long is waited for what should not take longer than this.
+    fn within(&self, limit: Duration) -> Duration {
+        if self.debugging { ENDLESS } else { limit }
     }
 
     fn watch_request(&self, version: &str) -> Result<http::Request<Vec<u8>>, Trouble> {

@@ -1,6 +1,6 @@
 //! Status: written through its subresource, only on change, and without conflicts.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::{api::Patch, core::object::HasStatus};
@@ -19,8 +19,10 @@ use crate::{
 impl<R: AnyObject> Context<R> {
     /// Sets the status of the reconciled object, and returns the object as it is then.
     ///
-    /// Nothing is sent if the cached object has this status already. The difference is sent as a merge patch of
-    /// the status subresource, which cannot conflict with a change of the spec.
+    /// Nothing is sent if the cached object has this status already. The difference to the object that the run began
+    /// with, and to what it has written since, is sent as a merge patch of the status subresource, which cannot conflict
+    /// with a change of the spec. What others have written since the run began stays; elements of lists are told apart by
+    /// their `type`, as conditions are, or by their `name`.
     pub async fn update_status(&self, status: R::Status) -> Result<Arc<R>>
     where
         R: HasStatus,
@@ -73,7 +75,8 @@ impl<R: AnyObject> Context<R> {
     /// Sets the status of any object: for kinds without [`HasStatus`], such as the built-in ones, and for
     /// objects other than the reconciled one.
     ///
-    /// Compares with the newest cached copy of the object; see [`Context::update_status`].
+    /// What differs from the status of `object` is sent, and from what this run has written since;
+    /// see [`Context::update_status`].
     pub async fn patch_status<K: Object>(&self, object: &K, status: &impl Serialize) -> Result<Arc<K>> {
         self.patch_status_as(&Kind::of::<K>(), object, status).await
     }
@@ -88,16 +91,26 @@ impl<R: AnyObject> Context<R> {
         let cached = self.shared.reader.find_of::<K>(kind).and_then(|store| store.get(&key));
         let newest = cached.filter(|cached| uid(&**cached) == uid(object));
         let newest = newest.unwrap_or_else(|| Arc::new(object.clone()));
-        let old = encode(&*newest, kind, &key)?;
         let new = serde_json::to_value(status).map_err(|source| Error::Encode {
             kind: Box::new(kind.clone()),
             key: key.clone(),
             source,
         })?;
-        let nothing = json!({});
-        let old = old.get("status").filter(|status| !status.is_null()).unwrap_or(&nothing);
-        let Some(difference) = merge::diff(old, &new) else { return Ok(newest) };
-        self.send_status(kind, &key, newest, difference).await
+        let current = status_of(&*newest, kind, &key)?;
+        let base = if newest.meta().resource_version == object.meta().resource_version {
+            current.clone()
+        } else {
+            // The status was made from an older copy: what others have written since is not to be taken away.
+            self.written.since(kind, &key, status_of(object, kind, &key)?)
+        };
+        let Some(change) = merge::diff(&base, &new) else { return Ok(newest) };
+        let wanted = merge::rebase(&base, &new, &current);
+        let written = match merge::diff(&current, &wanted) {
+            Some(difference) => self.send_status(kind, &key, newest, difference).await?,
+            None => newest,
+        };
+        self.written.add(kind, &key, change);
+        Ok(written)
     }
 
     async fn send_status<K: AnyObject>(
@@ -138,6 +151,35 @@ impl<R: AnyObject> Context<R> {
         }
         Ok(old)
     }
+}
+
+/// The changes of statuses that one run has made, as patches: its author derives the next one from them.
+#[derive(Debug, Default)]
+pub(super) struct Written(Mutex<Vec<(Kind, ObjectKey, Value)>>);
+
+impl Written {
+    fn add(&self, kind: &Kind, key: &ObjectKey, change: Value) {
+        self.lock().push((kind.clone(), key.clone(), change));
+    }
+
+    /// An older status with these changes.
+    fn since(&self, kind: &Kind, key: &ObjectKey, mut status: Value) -> Value {
+        for (_, _, change) in self.lock().iter().filter(|(of, name, _)| of == kind && name == key) {
+            merge::apply(&mut status, change);
+        }
+        status
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<(Kind, ObjectKey, Value)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The status of an object, empty if it has none.
+fn status_of<K: AnyObject>(object: &K, kind: &Kind, key: &ObjectKey) -> Result<Value> {
+    let mut object = encode(object, kind, key)?;
+    let status = object.get_mut("status").map(Value::take).filter(|status| !status.is_null());
+    Ok(status.unwrap_or_else(|| json!({})))
 }
 
 /// Whether two copies of an object differ at most in their status.

@@ -9,6 +9,7 @@ use std::{
 };
 
 use futures::FutureExt;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::{Client, Resource};
 use tokio::{task::JoinSet, time::Instant};
 use tokio_util::sync::CancellationToken;
@@ -17,17 +18,17 @@ use tracing::Instrument;
 use super::{Controller, Load, Owned, Setup, Watches, setup::Wiring};
 use crate::{
     apply::{FieldManager, Recall},
-    cache::{Caches, Reader, Seen, Store},
+    cache::{Caches, Held, Reader, Seen, Store},
     clock::Clock,
     context::{Context, Shared},
-    error::{AsError, Error, ReconcileError, Result, chain},
+    error::{Error, ReconcileError, Result, chain},
     events::{Event, Recorder},
     isolation::panic_text,
     metrics::{ControllerMetrics, Metrics, Verdict},
-    object::{AnyObject, ObjectKey},
+    object::{Kind, ObjectKey},
     operator::Handle,
     queue::{Outcome, Queue},
-    rbac::{Access, Permit},
+    rbac::{Call, Declared, Permit},
     reconciler::{Action, Reconciler},
 };
 
@@ -50,6 +51,8 @@ pub(crate) struct Start<'a> {
     pub(crate) namespaces: &'a [String],
     /// Log what would be written instead of writing it.
     pub(crate) dry_run: bool,
+    /// No run is cut off for the time that it takes.
+    pub(crate) debugging: bool,
 }
 
 pub(crate) type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -81,7 +84,7 @@ pub(crate) trait Runnable: Send {
     fn name(&self) -> &str;
     fn namespaces(&self) -> &[String];
     fn set_concurrency(&mut self, workers: usize);
-    fn access(&self) -> (&[Access], &[Permit]);
+    fn access(&self) -> (&[Declared], &[(Permit, Call)]);
     fn prepare(self: Box<Self>, start: &Start<'_>) -> Result<Prepared>;
 }
 
@@ -98,7 +101,7 @@ impl<C: Reconciler> Runnable for Controller<C> {
         self.concurrency = workers.max(1);
     }
 
-    fn access(&self) -> (&[Access], &[Permit]) {
+    fn access(&self) -> (&[Declared], &[(Permit, Call)]) {
         (&self.access, &self.permits)
     }
 
@@ -129,43 +132,49 @@ impl<C: Reconciler> Runnable for Controller<C> {
         for index in indexes {
             index(&wiring.reader)?;
         }
-        let shared = Arc::new(Shared {
-            controller: name.clone(),
-            field_manager: start.field_manager.clone(),
-            controllers: start.controllers.clone(),
-            recall: Recall::default(),
-            status_recall: Recall::default(),
-            client: start.client.clone(),
-            clock: start.clock.clone(),
-            reader: wiring.reader.clone(),
-            recorder: start.recorder.named(name.clone()),
-            owned: wiring.owned.clone(),
-            dry_run: start.dry_run,
-        });
-        let worker = Arc::new(Worker {
+        let shared = Arc::new(start.shared(&name, wiring.reader.clone(), wiring.owned.clone()));
+        let attempts = Typed {
             reconciler: self.reconciler,
-            shared,
+            shared: shared.clone(),
             watches: Watches::new(wiring.clone()),
             store,
+            timeout: self.timeout.filter(|_| !start.debugging),
+        };
+        let worker = Arc::new(Worker {
+            attempts: Box::new(attempts),
+            shared,
+            kind: self.primary.kind,
             queue,
             metrics,
             handle: start.handle.clone(),
-            timeout: self.timeout,
             resync: self.resync,
         });
-        let concurrency = self.concurrency;
-        Ok(Prepared {
-            name,
-            tasks,
-            needs: wiring.take_needs(),
-            load: wiring,
-            work: Box::new(move |stop| Box::pin(work(worker.clone(), concurrency, stop))),
-        })
+        let needs = wiring.take_needs();
+        Ok(Prepared { name, tasks, needs, load: wiring, work: worker.start(self.concurrency) })
+    }
+}
+
+impl Start<'_> {
+    /// What the runs of one controller share.
+    fn shared(&self, name: &Arc<str>, reader: Reader, owned: Owned) -> Shared {
+        Shared {
+            controller: name.clone(),
+            field_manager: self.field_manager.clone(),
+            controllers: self.controllers.clone(),
+            recall: Recall::default(),
+            status_recall: Recall::default(),
+            client: self.client.clone(),
+            clock: self.clock.clone(),
+            reader,
+            recorder: self.recorder.named(name.clone()),
+            owned,
+            dry_run: self.dry_run,
+        }
     }
 }
 
 /// Runs the workers until they are told to end, and returns when the last of them has.
-async fn work<C: Reconciler>(worker: Arc<Worker<C>>, concurrency: usize, stop: Stop) {
+async fn work(worker: Arc<Worker>, concurrency: usize, stop: Stop) {
     let mut workers = JoinSet::new();
     for _ in 0..concurrency {
         let worker = worker.clone();
@@ -194,13 +203,13 @@ async fn work<C: Reconciler>(worker: Arc<Worker<C>>, concurrency: usize, stop: S
 }
 
 /// A run that may be cut off: then its key goes back into the queue.
-struct Run<'a, C: Reconciler> {
-    worker: &'a Worker<C>,
+struct Run<'a> {
+    worker: &'a Worker,
     key: &'a ObjectKey,
     ended: bool,
 }
 
-impl<C: Reconciler> Drop for Run<'_, C> {
+impl Drop for Run<'_> {
     fn drop(&mut self) {
         if !self.ended {
             self.worker.queue.finish(self.key, Outcome::Failed);
@@ -209,21 +218,44 @@ impl<C: Reconciler> Drop for Run<'_, C> {
     }
 }
 
-struct Worker<C: Reconciler> {
+/// A reconciler as its workers see it: these are one piece of code for all controllers.
+trait Attempts: Send + Sync {
+    /// The object as it is known now.
+    fn object(&self, key: &ObjectKey) -> Option<Arc<dyn Held>>;
+    /// Runs the reconciler; neither a panic nor a hang gets past this.
+    fn attempt<'a>(
+        &'a self,
+        key: &'a ObjectKey,
+        object: Option<Arc<dyn Held>>,
+    ) -> Pin<Box<dyn Future<Output = Ended> + Send + 'a>>;
+}
+
+struct Typed<C: Reconciler> {
     reconciler: Arc<C>,
     shared: Arc<Shared>,
     watches: Watches<C::Resource>,
     store: Arc<Store<C::Resource>>,
+    timeout: Option<Duration>,
+}
+
+struct Worker {
+    attempts: Box<dyn Attempts>,
+    shared: Arc<Shared>,
+    kind: Kind,
     queue: Arc<Queue<ObjectKey>>,
     metrics: ControllerMetrics,
     handle: Handle,
-    timeout: Option<Duration>,
     resync: Option<Duration>,
 }
 
 /// How one run ended.
-enum Ended<E> {
-    Finished(Result<Action, E>),
+enum Ended {
+    Finished(Action),
+    Failed {
+        text: String,
+        category: &'static str,
+        retryable: bool,
+    },
     /// The run has succeeded, but the detached children could not be deleted.
     NotReleased(Error),
     Panicked(String),
@@ -248,44 +280,26 @@ impl Judged {
     }
 }
 
-impl<C: Reconciler> Worker<C> {
-    async fn run(&self) {
-        while let Some(job) = self.queue.next().await {
-            let id = self.metrics.started(job.waited);
-            let span = tracing::info_span!(
-                "reconcile",
-                controller = %self.shared.controller,
-                key = %job.key,
-                reconcile_id = id,
-            );
-            let started = Instant::now();
-            let mut run = Run { worker: self, key: &job.key, ended: false };
-            let object = self.store.get(&job.key);
-            let judged = async {
-                let ended = self.attempt(&job.key, object.clone()).await;
-                let judge = AssertUnwindSafe(|| self.judge(&job.key, object.as_deref(), ended));
-                // An error may panic when it is asked what it says. The queue must hear of the end all the same.
-                std::panic::catch_unwind(judge).unwrap_or_else(|panic| {
-                    self.judge(&job.key, object.as_deref(), Ended::Panicked(panic_text(&*panic)))
-                })
-            }
-            .instrument(span)
-            .await;
-            if let (Some(object), Some((reason, message))) = (object.as_deref(), &judged.failure) {
-                self.warn(object, reason, message);
-            }
-            run.ended = true;
-            // Before the queue: what is idle has been told of.
-            self.handle.ran(&self.shared.controller, &job.key, judged.failure);
-            let retry = self.queue.finish(&job.key, judged.outcome);
-            self.metrics.finished(judged.verdict, started.elapsed(), retry.is_some());
-        }
+impl<C: Reconciler> Attempts for Typed<C> {
+    fn object(&self, key: &ObjectKey) -> Option<Arc<dyn Held>> {
+        Some(self.store.get(key)?)
     }
 
-    /// Runs the reconciler; neither a panic nor a hang gets past this.
-    async fn attempt(&self, key: &ObjectKey, object: Option<Arc<C::Resource>>) -> Ended<C::Error> {
+    fn attempt<'a>(
+        &'a self,
+        key: &'a ObjectKey,
+        object: Option<Arc<dyn Held>>,
+    ) -> Pin<Box<dyn Future<Output = Ended> + Send + 'a>> {
+        let typed = |object: Arc<dyn Held>| object.into_any().downcast::<C::Resource>();
+        let object = object.map(|object| typed(object).expect("an object must be of the kind of its store"));
+        Box::pin(self.run(key, object))
+    }
+}
+
+impl<C: Reconciler> Typed<C> {
+    async fn run(&self, key: &ObjectKey, object: Option<Arc<C::Resource>>) -> Ended {
         let ctx = Context::new(self.shared.clone(), self.watches.clone(), key.clone(), object.clone());
-        let paused = object.as_deref().is_some_and(is_paused);
+        let paused = object.as_deref().is_some_and(|object| is_paused(object.meta()));
         let run = async {
             match object {
                 Some(_) if paused => {
@@ -307,31 +321,74 @@ impl<C: Reconciler> Worker<C> {
         match ended {
             // An object whose run has succeeded may go, once its detached children are gone.
             Ok(Ok(action)) if !paused && ctx.is_of_deleting_object() => match ctx.release_detached().await {
-                Ok(()) => Ended::Finished(Ok(action)),
+                Ok(()) => Ended::Finished(action),
                 Err(error) => Ended::NotReleased(error),
             },
-            Ok(Ok(action)) => Ended::Finished(Ok(action)),
-            Ok(Err(error)) => Ended::Finished(Err(error)),
+            Ok(Ok(action)) => Ended::Finished(action),
+            Ok(Err(error)) => failed(&error),
             Err(panic) => Ended::Panicked(panic_text(&*panic)),
+        }
+    }
+}
+
+/// What an error says. It may panic when it is asked; the queue must hear of the end all the same.
+fn failed<E: ReconcileError>(error: &E) -> Ended {
+    let told = std::panic::catch_unwind(AssertUnwindSafe(|| Ended::Failed {
+        text: chain(error.as_error()),
+        category: error.category(),
+        retryable: error.retryable(),
+    }));
+    told.unwrap_or_else(|panic| Ended::Panicked(panic_text(&*panic)))
+}
+
+impl Worker {
+    fn start(self: Arc<Self>, concurrency: usize) -> Box<dyn Fn(Stop) -> Task + Send + Sync> {
+        Box::new(move |stop| Box::pin(work(self.clone(), concurrency, stop)))
+    }
+
+    async fn run(&self) {
+        while let Some(job) = self.queue.next().await {
+            let id = self.metrics.started(job.waited);
+            let span = tracing::info_span!(
+                "reconcile",
+                controller = %self.shared.controller,
+                key = %job.key,
+                reconcile_id = id,
+            );
+            let started = Instant::now();
+            let mut run = Run { worker: self, key: &job.key, ended: false };
+            let object = self.attempts.object(&job.key);
+            let judged = async {
+                let ended = self.attempts.attempt(&job.key, object.clone()).await;
+                self.judge(&job.key, object.is_some(), ended)
+            }
+            .instrument(span)
+            .await;
+            if let (Some(object), Some((reason, message))) = (object.as_deref(), &judged.failure) {
+                self.warn(object.metadata(), reason, message);
+            }
+            run.ended = true;
+            // Before the queue: what is idle has been told of.
+            self.handle.ran(&self.shared.controller, &job.key, judged.failure);
+            let retry = self.queue.finish(&job.key, judged.outcome);
+            self.metrics.finished(judged.verdict, started.elapsed(), retry.is_some());
         }
     }
 
     /// Logs the end of a run and says what follows from it.
-    fn judge(&self, key: &ObjectKey, object: Option<&C::Resource>, ended: Ended<C::Error>) -> Judged {
+    fn judge(&self, key: &ObjectKey, exists: bool, ended: Ended) -> Judged {
         match ended {
-            Ended::Finished(Ok(action)) => match action.requeue_after() {
+            Ended::Finished(action) => match action.requeue_after() {
                 Some(delay) => Judged::fine(Outcome::RequeueAfter(delay), Verdict::RequeueAfter),
-                None => Judged::fine(self.rest(key, object), Verdict::Success),
+                None => Judged::fine(self.rest(key, exists), Verdict::Success),
             },
-            Ended::Finished(Err(error)) => {
-                let (text, category) = (chain(error.as_error()), error.category());
-                if error.retryable() {
-                    tracing::warn!(category, error = %text, "reconcile failed");
-                    Judged::failed(Outcome::Failed, Verdict::Error, category, text)
-                } else {
-                    tracing::error!(category, error = %text, "reconcile failed, waiting for a change");
-                    Judged::failed(self.rest(key, object), Verdict::Terminal, category, text)
-                }
+            Ended::Failed { text, category, retryable: true } => {
+                tracing::warn!(category, error = %text, "reconcile failed");
+                Judged::failed(Outcome::Failed, Verdict::Error, category, text)
+            }
+            Ended::Failed { text, category, retryable: false } => {
+                tracing::error!(category, error = %text, "reconcile failed, waiting for a change");
+                Judged::failed(self.rest(key, exists), Verdict::Terminal, category, text)
             }
             Ended::NotReleased(error) => {
                 let text = chain(&error);
@@ -351,16 +408,16 @@ impl<C: Reconciler> Worker<C> {
     }
 
     /// Until the next change, or the next resync.
-    fn rest(&self, key: &ObjectKey, object: Option<&C::Resource>) -> Outcome {
-        match self.resync.filter(|_| object.is_some()) {
+    fn rest(&self, key: &ObjectKey, exists: bool) -> Outcome {
+        match self.resync.filter(|_| exists) {
             Some(period) => Outcome::RequeueAfter(spread(period, &self.shared.controller, key)),
             None => Outcome::Done,
         }
     }
 
-    fn warn(&self, object: &C::Resource, reason: &str, note: &str) {
+    fn warn(&self, object: &ObjectMeta, reason: &str, note: &str) {
         let event = Event::warning(reason, note).action("Reconcile");
-        self.shared.recorder.publish(self.watches.kind().reference(object.meta()), event);
+        self.shared.recorder.publish(self.kind.reference(object), event);
     }
 }
 
@@ -373,7 +430,7 @@ fn spread(period: Duration, controller: &str, key: &ObjectKey) -> Duration {
     period.saturating_sub(period / 10 * (hasher.finish() % 1000) as u32 / 1000)
 }
 
-fn is_paused<K: AnyObject>(object: &K) -> bool {
-    let paused = object.meta().annotations.as_ref().and_then(|annotations| annotations.get(PAUSED));
+fn is_paused(object: &ObjectMeta) -> bool {
+    let paused = object.annotations.as_ref().and_then(|annotations| annotations.get(PAUSED));
     paused.is_some_and(|value| value == "true")
 }

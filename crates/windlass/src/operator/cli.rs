@@ -5,7 +5,7 @@
 
 use std::{ffi::OsString, io::Write, path::PathBuf, process::ExitCode};
 
-use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use kube::{
     Client, Config,
     config::{KubeConfigOptions, Kubeconfig},
@@ -18,6 +18,10 @@ use super::{
 use crate::error::chain;
 
 mod error;
+mod explain;
+mod files;
+mod install;
+mod parent;
 mod start;
 
 use error::CliError;
@@ -40,16 +44,18 @@ struct Cli {
 enum Command {
     /// Run the controllers (the default)
     Run(Box<RunArgs>),
-    /// Print everything that runs the operator in a cluster, as YAML
-    Manifests(PlacementArgs),
-    /// Print the custom resource definitions, as YAML
-    Crds,
-    /// Print the service account, roles and bindings, as YAML
+    /// Print everything that runs the operator in a cluster; with --out, write it as kubebuilder's config/
+    Manifests(ManifestsArgs),
+    /// Print the custom resource definitions
+    Crds(PrintArgs),
+    /// Print the service account, roles and bindings
     Rbac(PlacementArgs),
+    /// Print every rule of the roles, with the calls and lines of code that asked for it
+    ExplainRbac(explain::ExplainArgs),
     /// Apply the CRDs; with --image, everything that `manifests` prints
-    Install(InstallArgs),
+    Install(install::InstallArgs),
     /// Delete what `install` applies; the CRDs, and with them every object of their kinds, only with --crds
-    Uninstall(UninstallArgs),
+    Uninstall(install::UninstallArgs),
 }
 
 #[derive(Clone, Debug, Args)]
@@ -61,6 +67,9 @@ struct RunArgs {
     connection: Connection,
     #[command(flatten)]
     given: Given,
+    /// Stop as at a signal once stdin ends: whoever started this process may be gone, and not every system has signals
+    #[arg(long, hide = true, env = "WINDLASS_STOP_AT_STDIN_END")]
+    stop_at_stdin_end: bool,
 }
 
 /// Which cluster.
@@ -84,31 +93,35 @@ struct PlacementArgs {
     /// How many replicas
     #[arg(long, default_value_t = 1)]
     replicas: u32,
+    #[command(flatten)]
+    print: PrintArgs,
+}
+
+/// How objects are printed.
+#[derive(Clone, Debug, Args)]
+struct PrintArgs {
+    /// A stream of YAML documents, or one JSON list
+    #[arg(long, short, value_enum, default_value_t)]
+    output: Format,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum Format {
+    #[default]
+    Yaml,
+    Json,
 }
 
 #[derive(Clone, Debug, Args)]
-struct InstallArgs {
+struct ManifestsArgs {
     #[command(flatten)]
-    connection: Connection,
-    #[command(flatten)]
-    place: Place,
-    /// The image of the operator, which is then installed with all that it needs; without it only the CRDs are
-    #[arg(long)]
-    image: Option<String>,
-    /// How many replicas
-    #[arg(long, default_value_t = 1)]
-    replicas: u32,
-}
-
-#[derive(Clone, Debug, Args)]
-struct UninstallArgs {
-    #[command(flatten)]
-    connection: Connection,
-    #[command(flatten)]
-    place: Place,
-    /// Delete the CRDs too, and with them every object of their kinds, before the operator that cleans up after them
-    #[arg(long)]
-    crds: bool,
+    placement: PlacementArgs,
+    /// Write the files of this directory, usually config; the image that it names stays unless --image is given
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Write nothing, and fail if a file is not as it would be written
+    #[arg(long, requires = "out")]
+    check: bool,
 }
 
 /// Where the operator is, or is to be.
@@ -139,7 +152,8 @@ pub(super) fn main_with<A: Args>(
     args: impl IntoIterator<Item = OsString>,
     build: impl FnOnce(A) -> Operator,
 ) -> ExitCode {
-    let parsed = command::<A>().try_get_matches_from(args).and_then(|matches| {
+    let args: Vec<OsString> = args.into_iter().collect();
+    let parsed = command::<A>().try_get_matches_from(&args).and_then(|matches| {
         Ok((Cli::from_arg_matches(&matches)?, A::from_arg_matches(innermost(&matches))?))
     });
     let (cli, own) = match parsed {
@@ -155,14 +169,19 @@ pub(super) fn main_with<A: Args>(
         Ok(runtime) => runtime,
         Err(error) => return report(&CliError::Runtime(error)),
     };
-    let result = runtime.block_on(execute(operator, cli));
+    let result = runtime.block_on(execute(operator, cli, &args));
     // A reconcile that blocks its thread must not hold up the end of the process.
     runtime.shutdown_background();
     result.map_or_else(|error| report(&error), |()| ExitCode::SUCCESS)
 }
 
+/// The command line without arguments of an author's.
+pub(super) fn command_line() -> clap::Command {
+    command::<NoArgs>()
+}
+
 fn command<A: Args>() -> clap::Command {
-    const ALL: [&str; 6] = ["run", "manifests", "crds", "rbac", "install", "uninstall"];
+    const ALL: [&str; 7] = ["run", "manifests", "crds", "rbac", "explain-rbac", "install", "uninstall"];
     let command = A::augment_args(Cli::command());
     ALL.into_iter().fold(command, |command, name| command.mut_subcommand(name, A::augment_args))
 }
@@ -194,20 +213,18 @@ fn report(error: &CliError) -> ExitCode {
     ExitCode::FAILURE
 }
 
-async fn execute(mut operator: Operator, cli: Cli) -> Result<(), CliError> {
+async fn execute(mut operator: Operator, cli: Cli, line: &[OsString]) -> Result<(), CliError> {
     match cli.command.unwrap_or(Command::Run(Box::new(cli.run))) {
         Command::Run(args) => Box::pin(start::start(operator, *args)).await,
-        Command::Manifests(args) => {
-            let placement = args.place.placement(&mut operator, args.image, args.replicas);
-            print(&operator.manifests(&placement))
-        }
-        Command::Crds => print(&operator.crd_manifests()),
+        Command::Manifests(args) => files::manifests(operator, args, line),
+        Command::Crds(args) => print(&operator.crd_manifests(), args.output),
         Command::Rbac(args) => {
             let placement = args.place.placement(&mut operator, args.image, args.replicas);
-            print(&operator.rbac_manifests(&placement.namespace))
+            print(&operator.rbac_manifests(&placement.namespace), args.print.output)
         }
-        Command::Install(args) => Box::pin(install(operator, args)).await,
-        Command::Uninstall(args) => Box::pin(uninstall(operator, args)).await,
+        Command::ExplainRbac(args) => explain::explain(operator, args),
+        Command::Install(args) => Box::pin(install::install(operator, args)).await,
+        Command::Uninstall(args) => Box::pin(install::uninstall(operator, args)).await,
     }
 }
 
@@ -230,17 +247,15 @@ impl Place {
     }
 }
 
-fn print(manifests: &[serde_json::Value]) -> Result<(), CliError> {
-    let page = manifests::to_yaml(manifests).map_err(CliError::Yaml)?;
+fn print(manifests: &[serde_json::Value], format: Format) -> Result<(), CliError> {
+    let page = match format {
+        Format::Yaml => manifests::to_yaml(manifests).map_err(CliError::Yaml)?,
+        Format::Json => {
+            let list = serde_json::json!({ "apiVersion": "v1", "kind": "List", "items": manifests });
+            serde_json::to_string_pretty(&list).map_err(CliError::Json)? + "\n"
+        }
+    };
     std::io::stdout().write_all(page.as_bytes()).map_err(CliError::Stdout)
-}
-
-fn say(verb: &str, done: &[String]) -> Result<(), CliError> {
-    let mut stdout = std::io::stdout().lock();
-    for object in done {
-        writeln!(stdout, "{verb} {object}").map_err(CliError::Stdout)?;
-    }
-    Ok(())
 }
 
 impl Connection {
@@ -276,33 +291,6 @@ impl Connection {
             Err(error) => Err(CliError::Unreachable(url, Box::new(error))),
         }
     }
-}
-
-async fn install(mut operator: Operator, args: InstallArgs) -> Result<(), CliError> {
-    let client = args.connection.connected(&operator).await?;
-    let whole = args.image.is_some();
-    let placement = args.place.placement(&mut operator, args.image, args.replicas);
-    let objects = if whole { operator.manifests(&placement) } else { operator.crd_manifests() };
-    say("applied", &manifests::apply(&client, operator.name(), &objects).await?)
-}
-
-async fn uninstall(mut operator: Operator, args: UninstallArgs) -> Result<(), CliError> {
-    let client = args.connection.connected(&operator).await?;
-    let placement = args.place.placement(&mut operator, None, 1);
-    let is_crd = |object: &serde_json::Value| object["kind"] == "CustomResourceDefinition";
-    let (crds, others): (Vec<_>, Vec<_>) = operator.manifests(&placement).into_iter().partition(is_crd);
-    if args.crds {
-        // The operator is still there to finalize their objects.
-        say("deleted", &manifests::delete(&client, &crds).await?)?;
-        manifests::await_gone(&client, &crds).await?;
-    }
-    say("deleted", &manifests::delete(&client, &others).await?)?;
-    if !args.crds {
-        let kept: Vec<String> = operator.crds().iter().filter_map(|crd| crd.metadata.name.clone()).collect();
-        let kept: Vec<String> = kept.iter().map(|name| format!("CustomResourceDefinition {name}")).collect();
-        say("kept (delete it with its objects by --crds)", &kept)?;
-    }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -375,5 +363,6 @@ mod tests {
             "{install}"
         );
         assert!(help("uninstall").contains("--crds"));
+        assert!(install.contains("--wait") && install.contains("--dry-run"), "{install}");
     }
 }

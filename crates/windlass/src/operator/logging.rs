@@ -42,7 +42,9 @@ pub(super) fn start(settings: &Settings, operator: &str) -> Result<Logging, Erro
     let filter =
         EnvFilter::try_new(quietened(level)).map_err(|error| Error::Level(level.to_owned(), error))?;
     let lines = tracing_subscriber::fmt::layer()
-        .with_ansi(std::io::stderr().is_terminal())
+        .with_ansi(
+            std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|no| no.is_empty()),
+        )
         .with_writer(std::io::stderr);
     let lines = match settings.given.log_format.unwrap_or_default() {
         LogFormat::Text => lines.boxed(),

@@ -1,22 +1,14 @@
 //! The objects that run an operator in a cluster: CRDs, RBAC, webhooks, Services and a Deployment, all from the code.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::collections::BTreeSet;
 
-use k8s_openapi::{
-    api::rbac::v1::PolicyRule,
-    apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
-};
-use kube::{
-    Api, Client,
-    api::{DeleteParams, Patch, PatchParams},
-    core::{ApiResource, DynamicObject, GroupVersionKind},
-    runtime::wait::{await_condition, conditions},
-};
+use k8s_openapi::api::rbac::v1::PolicyRule;
 use serde_json::{Value, json};
 
 use super::Operator;
-use crate::{error::chain, rbac::Reach};
+use crate::rbac::Reach;
 
+mod kinds;
 mod webhooks;
 
 pub(super) use webhooks::{secret_name, service};
@@ -56,44 +48,7 @@ pub enum CertificateSource {
     CertManager,
 }
 
-/// A failed request of `install` or `uninstall`.
-#[derive(Debug, thiserror::Error)]
-#[error("failed to {verb} {kind} {name}")]
-pub struct InstallError {
-    verb: &'static str,
-    kind: String,
-    name: String,
-    #[source]
-    source: Box<dyn std::error::Error + Send + Sync>,
-}
-
-/// How long a new kind may take to be served.
-const ESTABLISHED: Duration = Duration::from_secs(30);
-
-/// How long the objects of a kind may take to be finalized.
-const GONE: Duration = Duration::from_mins(2);
-
 impl Operator {
-    /// Installs the custom kinds, and waits until they are served. Returns what was applied.
-    ///
-    /// Server-side apply: what is there already stays, and running it again changes nothing.
-    pub async fn install(&self, client: &Client) -> Result<Vec<String>, InstallError> {
-        let client = &self.patient(client.clone());
-        let manifests = self.crd_manifests();
-        let done = apply(client, self.name(), &manifests).await?;
-        let crds = Api::<CustomResourceDefinition>::all(client.clone());
-        for manifest in &manifests {
-            let target = Target::of(manifest);
-            let served = await_condition(crds.clone(), &target.name, conditions::is_crd_established());
-            match tokio::time::timeout(ESTABLISHED, served).await {
-                Ok(Ok(_)) => {}
-                Ok(Err(error)) => return Err(target.failed("establish", error)),
-                Err(late) => return Err(target.failed("establish", late)),
-            }
-        }
-        Ok(done)
-    }
-
     /// The custom kinds as objects that can be applied.
     pub fn crd_manifests(&self) -> Vec<Value> {
         let encode = |crd| {
@@ -106,7 +61,8 @@ impl Operator {
     }
 
     /// The service account, roles and bindings. The roles hold exactly what [`rbac`](Self::rbac) computes, and
-    /// in the operator's own namespace what leader election needs.
+    /// in the operator's own namespace what leader election needs. For people there are roles to administer, edit and
+    /// view each kind, which nobody is bound to.
     pub fn rbac_manifests(&self, namespace: &str) -> Vec<Value> {
         let mut manifests = self.working_roles(namespace);
         manifests.extend(self.certificate_roles(namespace));
@@ -143,6 +99,7 @@ impl Operator {
         )];
         manifests.extend(self.role(&format!("{name}-leader-election"), Some(namespace), namespace, &leases));
         manifests.extend(self.metrics_roles(namespace));
+        manifests.extend(self.kind_roles());
         manifests
     }
 
@@ -237,6 +194,9 @@ impl Operator {
 
     fn deployment(&self, placement: &Placement) -> Value {
         let labels = json!({ "app.kubernetes.io/name": self.name() });
+        // The second is what kubebuilder's projects select by.
+        let pod_labels =
+            json!({ "app.kubernetes.io/name": self.name(), "control-plane": "controller-manager" });
         let probe = |path: &str, delay: u32, period: u32| {
             json!({
                 "httpGet": { "path": path, "port": "probes" },
@@ -244,7 +204,8 @@ impl Operator {
             })
         };
         let container = json!({
-            "name": "operator",
+            // As kubebuilder calls it, so that patches and `kubectl logs -c` fit.
+            "name": "manager",
             "image": placement.image,
             "args": self.arguments(),
             "ports": [
@@ -271,7 +232,7 @@ impl Operator {
                 "replicas": placement.replicas,
                 "selector": { "matchLabels": labels },
                 "template": {
-                    "metadata": { "labels": labels },
+                    "metadata": { "labels": pod_labels },
                     "spec": {
                         "serviceAccountName": self.name(),
                         "securityContext": {
@@ -317,103 +278,5 @@ pub(super) fn to_yaml(manifests: &[Value]) -> Result<String, serde_saphyr::ser_e
     Ok(page)
 }
 
-/// Applies manifests in order, by server-side apply: large CRDs fit, and running it again changes nothing.
-pub(super) async fn apply(
-    client: &Client,
-    manager: &str,
-    manifests: &[Value],
-) -> Result<Vec<String>, InstallError> {
-    let mut done = Vec::new();
-    for manifest in manifests {
-        let target = Target::of(manifest);
-        let params = PatchParams::apply(manager).force();
-        let sent = target.api(client).patch(&target.name, &params, &Patch::Apply(manifest)).await;
-        sent.map_err(|source| target.failed("apply", source))?;
-        done.push(format!("{} {}", target.resource.kind, target.name));
-    }
-    Ok(done)
-}
-
-/// Deletes manifests in reverse order; what is not there is no error.
-pub(super) async fn delete(client: &Client, manifests: &[Value]) -> Result<Vec<String>, InstallError> {
-    let mut done = Vec::new();
-    for manifest in manifests.iter().rev() {
-        let target = Target::of(manifest);
-        match target.api(client).delete(&target.name, &DeleteParams::background()).await {
-            Ok(_) => done.push(format!("{} {}", target.resource.kind, target.name)),
-            Err(kube::Error::Api(status)) if status.is_not_found() => {}
-            Err(source) => return Err(target.failed("delete", source)),
-        }
-    }
-    Ok(done)
-}
-
-/// Waits until CRDs that were deleted are gone, and with them their objects and what those left to clean up.
-pub(super) async fn await_gone(client: &Client, crds: &[Value]) -> Result<(), InstallError> {
-    let api = Api::<CustomResourceDefinition>::all(client.clone());
-    for crd in crds {
-        let target = Target::of(crd);
-        let gone = await_condition(api.clone(), &target.name, |crd: Option<&CustomResourceDefinition>| {
-            crd.is_none()
-        });
-        match tokio::time::timeout(GONE, gone).await {
-            Ok(Ok(_)) => {}
-            Ok(Err(error)) => return Err(target.failed("await the end of", error)),
-            Err(_) => return Err(target.failed("await the end of", Finalizing)),
-        }
-    }
-    Ok(())
-}
-
-/// Objects that are not let go.
-#[derive(Debug, thiserror::Error)]
-#[error(
-    "its objects still wait for their finalizers after {GONE:?}; is the operator running? \
-     nothing else was deleted, so that it can go on"
-)]
-struct Finalizing;
-
-struct Target {
-    resource: ApiResource,
-    namespace: Option<String>,
-    name: String,
-}
-
-impl Target {
-    fn of(manifest: &Value) -> Self {
-        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        let api_version = text(&manifest["apiVersion"]);
-        let (group, version) = api_version.split_once('/').unwrap_or(("", &api_version));
-        let gvk = GroupVersionKind::gvk(group, version, &text(&manifest["kind"]));
-        Self {
-            // Every kind in this module has a regular plural.
-            resource: ApiResource::from_gvk(&gvk),
-            namespace: manifest["metadata"]["namespace"].as_str().map(ToOwned::to_owned),
-            name: text(&manifest["metadata"]["name"]),
-        }
-    }
-
-    fn api(&self, client: &Client) -> Api<DynamicObject> {
-        match &self.namespace {
-            Some(namespace) => Api::namespaced_with(client.clone(), namespace, &self.resource),
-            None => Api::all_with(client.clone(), &self.resource),
-        }
-    }
-
-    fn failed(
-        &self,
-        verb: &'static str,
-        source: impl std::error::Error + Send + Sync + 'static,
-    ) -> InstallError {
-        tracing::debug!(error = chain(&source), "request failed");
-        InstallError {
-            verb,
-            kind: self.resource.kind.clone(),
-            name: self.name.clone(),
-            source: Box::new(source),
-        }
-    }
-}
-
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -133,13 +133,16 @@ async fn run_until(
     shutdown: BoxFuture<'_, ()>,
 ) -> Result<(), RunError> {
     check_names(&operator)?;
-    let in_process = operator.in_process;
+    let (in_process, debugging) = (operator.in_process, operator.debugging);
+    if debugging {
+        operator.take_time();
+    }
     let client = if in_process { crate::in_process(client) } else { client };
     operator.leader.as_ref().map_or(Ok(()), LeaderElection::check)?;
     let settings = Settings {
         drain: operator.drain,
         waiting: Waiting {
-            limit: operator.sync_timeout.or((!operator.alone).then_some(SYNC)),
+            limit: operator.sync_timeout.or((!operator.alone).then_some(SYNC)).filter(|_| !debugging),
             alone: operator.alone,
         },
         dry_run: operator.dry_run,
@@ -179,8 +182,10 @@ async fn run_until(
         warn_of_wide_watches(&caches);
     }
 
-    background
-        .spawn("the watches".to_owned(), Box::pin(caches.run(Link { client: client.clone(), in_process })));
+    background.spawn(
+        "the watches".to_owned(),
+        Box::pin(caches.run(Link { client: client.clone(), in_process, debugging })),
+    );
     let sending: Task = if settings.dry_run {
         Box::pin(outbox.log())
     } else {
@@ -344,6 +349,7 @@ fn prepare(
             handle: &operator.handle,
             namespaces: &operator.namespaces,
             dry_run: operator.dry_run,
+            debugging: operator.debugging,
         };
         let ready = controller.prepare(&start);
         let ready = ready.map_err(|source| RunError::Setup { controller: name, source })?;

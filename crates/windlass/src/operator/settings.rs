@@ -122,6 +122,9 @@ given! {
         /// Log the differences that would be written, and write nothing
         #[arg(long, env = "DRY_RUN", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
         dry_run: bool,
+        /// For a debugger: nothing runs out of time, and there is no leader election unless --leader-elect is given
+        #[arg(long, env = "DEBUGGING", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+        debugging: bool,
         /// How long running reconciles may take to finish after a signal [default: 30s]
         #[arg(long, env = "GRACEFUL_SHUTDOWN_TIMEOUT")]
         graceful_shutdown_timeout: Time,
@@ -255,6 +258,10 @@ impl Settings {
         self.given.dry_run.unwrap_or(false)
     }
 
+    pub(super) fn debugging(&self) -> bool {
+        self.given.debugging.unwrap_or(false)
+    }
+
     pub(super) fn log_level(&self) -> &str {
         self.given.log_level.as_deref().unwrap_or("info")
     }
@@ -277,6 +284,8 @@ impl Settings {
         let given = &self.given;
         let mut election = match (given.leader_elect, programmed) {
             (Some(false), _) | (None, None) => return None,
+            // A process that was killed in a debugger would keep its next one waiting for an hour.
+            (None, Some(_)) if self.debugging() => return None,
             (_, Some(programmed)) => programmed,
             (Some(true), None) => usual(),
         };

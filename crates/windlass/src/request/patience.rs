@@ -43,7 +43,12 @@ pub(crate) struct Patience {
     pub(crate) list: Duration,
     /// How long after its first try a request may be made again.
     pub(crate) retries: Duration,
+    /// No request runs out of time: whoever stops the process to look at it stops its requests too.
+    pub(crate) endless: bool,
 }
+
+/// Longer than anybody looks at a stopped process.
+pub(crate) const ENDLESS: Duration = Duration::from_hours(24 * 365);
 
 impl Default for Patience {
     fn default() -> Self {
@@ -51,6 +56,7 @@ impl Default for Patience {
             request: Duration::from_secs(30),
             list: Duration::from_mins(2),
             retries: Duration::from_secs(10),
+            endless: false,
         }
     }
 }
@@ -97,6 +103,9 @@ impl Patience {
     }
 
     fn limits(&self, parts: &Parts) -> Limits {
+        if self.endless {
+            return Limits { begin: ENDLESS, end: None };
+        }
         let query = parts.uri.query().unwrap_or_default();
         let value = |name: &str| query.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='));
         let asked = value("timeoutSeconds").and_then(|seconds| seconds.parse().ok()).map(Duration::from_secs);

@@ -26,8 +26,12 @@ impl Seen {
     ///
     /// How many events are sent depends on what else goes on, so that they are no measure.
     pub fn is_write(&self) -> bool {
-        self.method != Method::GET && !self.path.contains("/events")
+        is_write(&self.method, &self.path)
     }
+}
+
+pub(super) fn is_write(method: &Method, path: &str) -> bool {
+    method != Method::GET && !path.contains("/events")
 }
 
 /// A tower layer that records requests. Clones share the record.

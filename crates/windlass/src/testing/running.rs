@@ -33,6 +33,8 @@ pub struct Running {
     runs: Runs,
     metrics: Metrics,
     stop: CancellationToken,
+    /// Whether it serves webhooks.
+    serves: bool,
     task: JoinHandle<Result<(), RunError>>,
 }
 
@@ -54,11 +56,28 @@ impl Running {
     ///
     /// When the operator ends before that, or cannot tell the API server of its webhooks.
     pub async fn start(operator: Operator, client: Client, requests: &Requests) -> Self {
+        let mut running = Self::spawn(operator, client, requests);
+        running.ready().await;
+        running
+    }
+
+    /// Starts an operator without waiting for anything: for one that may not live until it is [ready](Self::ready).
+    pub fn spawn(operator: Operator, client: Client, requests: &Requests) -> Self {
         let (handle, stop, runs) = (operator.handle(), CancellationToken::new(), Runs::default());
         let record = runs.clone();
         handle.observe(move |run| record.record(run));
         let (serves, metrics) = (operator.serves_webhooks(), operator.metrics().clone());
-        let mut task = tokio::spawn(operator.run(client, stop.clone().cancelled_owned()));
+        let task = tokio::spawn(operator.run(client, stop.clone().cancelled_owned()));
+        Self { handle, requests: requests.clone(), runs, metrics, stop, serves, task }
+    }
+
+    /// Waits until the caches are filled and the webhooks registered.
+    ///
+    /// # Panics
+    ///
+    /// When the operator ends before that, or cannot tell the API server of its webhooks.
+    pub async fn ready(&mut self) {
+        let (handle, serves) = (&self.handle, self.serves);
         let ready = async {
             if serves && let Err(reason) = handle.webhooks_registered().await {
                 panic!("the API server could not be told of the webhooks: {reason}");
@@ -67,12 +86,11 @@ impl Running {
         };
         tokio::select! {
             () = ready => {}
-            ended = &mut task => match ended {
+            ended = &mut self.task => match ended {
                 Ok(Err(error)) => panic!("the operator has not started: {}", chain(&error)),
                 other => panic!("the operator has not started: {other:?}"),
             }
         }
-        Self { handle, requests: requests.clone(), runs, metrics, stop, task }
     }
 
     /// A hold on the operator.

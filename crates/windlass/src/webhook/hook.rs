@@ -17,7 +17,10 @@ use super::{
     tools::{Read, Tools},
     verdict::failure,
 };
-use crate::object::{AnyObject, Kind, Object};
+use crate::{
+    object::{AnyObject, Kind, Object},
+    rbac::{Access, Call, Declared},
+};
 
 /// What a webhook does with objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -71,6 +74,7 @@ pub struct Webhook {
     pub(crate) objects: Option<LabelSelector>,
     pub(crate) conditions: Vec<MatchCondition>,
     pub(super) reads: Vec<Read>,
+    declared: Vec<Declared>,
     handler: Handler,
 }
 
@@ -168,18 +172,23 @@ impl Webhook {
             objects: None,
             conditions: Vec::new(),
             reads: Vec::new(),
+            declared: Vec::new(),
             handler,
         }
     }
 
     /// Caches objects of kind `K`, so that the handler can look at them through [`Request::cache`]. No request is
     /// answered before they are there.
+    #[track_caller]
     pub fn reads<K: Object>(self) -> Self {
         self.reads_of::<K>(Kind::of::<K>())
     }
 
     /// As [`reads`](Self::reads), for a kind that is known only when the program runs, and for metadata alone.
+    #[track_caller]
     pub fn reads_of<K: AnyObject>(mut self, kind: Kind) -> Self {
+        let call = Call::here("Webhook::reads");
+        self.declared.push(Declared { access: Access::Reads(kind.clone()), call });
         self.reads.push(Read::of::<K>(kind));
         self
     }
@@ -270,8 +279,8 @@ impl Webhook {
     }
 
     /// The kinds that are cached for it.
-    pub(crate) fn read_kinds(&self) -> impl Iterator<Item = &Kind> {
-        self.reads.iter().map(|read| &read.kind)
+    pub(crate) fn declared(&self) -> &[Declared] {
+        &self.declared
     }
 
     /// Answers a review, as the server does: for tests without one. The handler has neither a client nor a cache.

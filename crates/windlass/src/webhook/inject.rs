@@ -234,21 +234,13 @@ impl Injector<'_> {
         let (client, name) = (self.client, self.name());
         let mut changes = Vec::new();
         if self.hooks.validating(&name, self.reach, None).is_some() {
-            changes.push(changes_of(
-                Api::<ValidatingWebhookConfiguration>::all(client.clone()),
-                &name,
-                in_process,
-            ));
+            changes.push(changes_of::<ValidatingWebhookConfiguration>(client, None, &name, in_process));
         }
         if self.hooks.mutating(&name, self.reach, None).is_some() {
-            changes.push(changes_of(
-                Api::<MutatingWebhookConfiguration>::all(client.clone()),
-                &name,
-                in_process,
-            ));
+            changes.push(changes_of::<MutatingWebhookConfiguration>(client, None, &name, in_process));
         }
         for crd in self.crds() {
-            changes.push(changes_of(Api::<CustomResourceDefinition>::all(client.clone()), &crd, in_process));
+            changes.push(changes_of::<CustomResourceDefinition>(client, None, &crd, in_process));
         }
         changes
     }

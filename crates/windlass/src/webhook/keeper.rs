@@ -167,9 +167,9 @@ impl Keeper {
 
     /// A stream for every object that matters here, with an item whenever it changes.
     fn changes(&self) -> Vec<BoxStream<'static, ()>> {
-        let secrets = Api::<Secret>::namespaced(self.client.clone(), &self.namespace);
         let mut changes = self.injector().changes(self.in_process);
-        changes.push(changes_of(secrets, &self.secret, self.in_process));
+        let namespace = Some(self.namespace.as_str());
+        changes.push(changes_of::<Secret>(&self.client, namespace, &self.secret, self.in_process));
         changes
     }
 }

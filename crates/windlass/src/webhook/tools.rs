@@ -14,21 +14,19 @@ type Declare = Arc<dyn Fn(&Caches, &Reader, &[String]) -> Arc<dyn Watched> + Sen
 /// A kind that is cached for a webhook.
 #[derive(Clone)]
 pub(super) struct Read {
-    pub(super) kind: Kind,
     declare: Declare,
 }
 
 impl Read {
     pub(super) fn of<K: AnyObject>(kind: Kind) -> Self {
-        let of = kind.clone();
         let declare = move |caches: &Caches, reader: &Reader, namespaces: &[String]| -> Arc<dyn Watched> {
-            let namespaces = if of.namespaced { namespaces.to_vec() } else { Vec::new() };
+            let namespaces = if kind.namespaced { namespaces.to_vec() } else { Vec::new() };
             let scope = Scope { namespaces, ..Scope::default() };
-            let store = caches.store::<K>(&of, &scope, false, false);
+            let store = caches.store::<K>(&kind, &scope, false, false);
             reader.add(store.clone());
             Arc::new(store)
         };
-        Self { kind, declare: Arc::new(declare) }
+        Self { declare: Arc::new(declare) }
     }
 }
 

@@ -85,6 +85,7 @@ scenarios! {
         watches_come_and_go_while_the_controller_runs;
     status:
         two_controllers_of_one_status_lose_nothing,
+        a_status_made_from_an_older_copy_takes_nothing_away,
         a_kind_without_a_status_subresource_is_told;
     scope:
         several_namespaces_are_watched_and_no_other,

@@ -75,6 +75,32 @@ async fn a_panic_and_a_timeout_fail_the_test() {
     }
 }
 
+/// The reconciler takes an hour, which is longer than it may.
+#[tokio::test(start_paused = true)]
+async fn a_run_that_takes_an_hour_is_cut_off_unless_somebody_is_debugging() {
+    for debugging in [false, true] {
+        fixture::embedded(|cluster| async move {
+            let gadgets = Gadgets { mood: Mood::Stuck, ..Gadgets::default() };
+            let controller = gadgets.controller().timeout(Duration::from_mins(1));
+            let operator = Operator::new("gadget-operator").debugging(debugging).controller(controller);
+            let running = Running::start(operator, cluster.operator.clone(), &cluster.requests).await;
+            running.allow_failures(|failure| failure.reason == "ReconcileTimedOut");
+            let api = cluster.api::<Gadget>();
+            api.create(&PostParams::default(), &Gadget::test("one")).await.unwrap();
+            tokio::time::sleep(Duration::from_mins(59)).await;
+            let status = async || api.get("one").await.unwrap().status;
+            // Without a debugger the second run has done the work long ago.
+            assert_eq!(status().await.is_some(), !debugging);
+            assert_eq!(gadgets.runs() > 1, !debugging);
+            tokio::time::sleep(Duration::from_mins(2)).await;
+            assert!(status().await.is_some());
+            assert_eq!(running.failures().len(), usize::from(!debugging));
+            running.stop().await;
+        })
+        .await;
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn what_a_test_expects_does_not_fail_it() {
     fixture::embedded(|cluster| async move {

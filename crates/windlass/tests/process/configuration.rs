@@ -38,6 +38,18 @@ fn nowhere(directory: &Path) -> std::path::PathBuf {
     path
 }
 
+/// Whoever started it holds the other end of stdin, and is gone here from the beginning.
+pub fn orphan() {
+    let directory = setting::directory("orphan");
+    let arguments = ["--health-probe-bind-address=0", "--enable-webhooks=false"];
+    let variables = [("WINDLASS_STOP_AT_STDIN_END", "true")];
+    let mut operator = Operator::start_with(&nowhere(&directory), "one", &arguments, &variables);
+    let status = operator.ended(Duration::from_mins(1));
+    assert!(status.success(), "{}", operator.output());
+    assert!(operator.output().contains("stdin has ended, shutting down"), "{}", operator.output());
+    std::fs::remove_dir_all(directory).unwrap();
+}
+
 pub fn mistakes() {
     let directory = setting::directory("mistakes");
     let (absent, nowhere) = (directory.join("absent"), nowhere(&directory));

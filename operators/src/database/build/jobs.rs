@@ -45,7 +45,7 @@ pub(crate) fn cron_job(db: &Database) -> CronJob {
     });
     CronJob {
         metadata: super::metadata(db, format!("{}-backup", db.name_any())),
-        spec: serde_json::from_value(spec).expect("a CronJob must fit its type"),
+        spec: windlass::from_value(&spec).expect("a CronJob must fit its type"),
         status: None,
     }
 }
@@ -57,7 +57,7 @@ pub(crate) fn backup_job(db: &Database, backup: &DatabaseBackup) -> Job {
     let mut metadata = super::metadata(db, format!("{name}-backup"));
     metadata.labels = Some(labels(db));
     let spec = job_spec(db, &container, &[backups_volume(db)]);
-    Job { metadata, spec: serde_json::from_value(spec).expect("a Job must fit its type"), status: None }
+    Job { metadata, spec: windlass::from_value(&spec).expect("a Job must fit its type"), status: None }
 }
 
 /// The exit code with which `prepare.sh` refuses to restore into a volume that holds something else.
@@ -91,7 +91,7 @@ pub(crate) fn restore_job(db: &Database, from: &Location) -> Job {
     }]});
     let mut metadata = super::metadata(db, restore_name(db));
     metadata.labels = Some(labels(db));
-    Job { metadata, spec: serde_json::from_value(spec).expect("a Job must fit its type"), status: None }
+    Job { metadata, spec: windlass::from_value(&spec).expect("a Job must fit its type"), status: None }
 }
 
 /// A login with what the Secret says. Its name tells what it runs and which credentials it tries, so that another wish is
@@ -109,7 +109,7 @@ pub(crate) fn login_job(db: &Database, credentials: &str) -> Job {
     let name = format!("{}{}", login_prefix(db), digest::of(&(&spec, credentials)));
     let mut metadata = super::metadata(db, name);
     metadata.labels = Some(labels(db));
-    Job { metadata, spec: serde_json::from_value(spec).expect("a Job must fit its type"), status: None }
+    Job { metadata, spec: windlass::from_value(&spec).expect("a Job must fit its type"), status: None }
 }
 
 fn login_prefix(db: &Database) -> String {
@@ -176,7 +176,7 @@ pub(crate) fn removal_job(backup: &DatabaseBackup, from: &Location, db: Option<&
     }));
     let labels = serde_json::from_value(labels).expect("labels must fit their type");
     let metadata = ObjectMeta { name: Some(name), labels: Some(labels), ..ObjectMeta::default() };
-    Job { metadata, spec: serde_json::from_value(spec).expect("a Job must fit its type"), status: None }
+    Job { metadata, spec: windlass::from_value(&spec).expect("a Job must fit its type"), status: None }
 }
 
 /// The labels of a Job and its Pods: not those by which the Services find the server.

@@ -42,7 +42,7 @@ pub(crate) fn stateful_set(db: &Database, size: &str) -> StatefulSet {
     });
     StatefulSet {
         metadata: super::metadata(db, db.name_any()),
-        spec: serde_json::from_value(without_nulls(spec)).expect("a StatefulSet must fit its type"),
+        spec: windlass::from_value(&without_nulls(spec)).expect("a StatefulSet must fit its type"),
         status: None,
     }
 }
@@ -63,7 +63,7 @@ fn template(db: &Database) -> PodTemplateSpec {
             "volumes": [config_volume(db), temporary(), credentials_volume(db)],
         },
     });
-    let template = serde_json::from_value(template).expect("a template must fit its type");
+    let template = windlass::from_value(&template).expect("a template must fit its type");
     PodOptions::applied_to(db.spec.pod.as_ref(), template)
 }
 

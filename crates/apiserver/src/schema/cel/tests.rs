@@ -40,6 +40,11 @@ fn kubernetes_functions_are_there() {
     for expression in [
         "quantity('1Gi').isGreaterThan(quantity('500Mi'))",
         "isURL('https://example.com')",
+        "!isURL('example.com')",
+        "url('https://example.com:80/a?k=1&k=2').getQuery()['k'] == ['1', '2']",
+        "url('https://example.com:80/a?k=1').getHost() == 'example.com:80'",
+        "url('/a b').getEscapedPath() == '/a%20b' && url('/a').getScheme() == ''",
+        "url('http://h/a') == url('HTTP://h/a') && url('http://h/a') != url('http://h/b')",
         "ip('10.0.0.1').family() == 4",
         "cidr('10.0.0.0/8').containsIP('10.1.1.1')",
         "'abc'.find('b') == 'b'",

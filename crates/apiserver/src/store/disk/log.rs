@@ -7,7 +7,6 @@
 use std::{
     fs::{File, OpenOptions},
     io,
-    os::unix::fs::FileExt,
     path::{Path, PathBuf},
     sync::{
         Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock,
@@ -26,7 +25,10 @@ use super::{
     frame::{self, Kind},
     record::Record,
 };
-use crate::data_directory::{DataDirectory, Error, create_private, failed, publish};
+use crate::{
+    data_directory::{DataDirectory, Error, create_private, failed, publish},
+    platform::write_all_at,
+};
 
 /// How long the thread waits before it tries a full disk again.
 const RETRY: Duration = Duration::from_secs(1);
@@ -54,7 +56,7 @@ pub(super) fn create(folder: &Path, revision: u64) -> Result<Tail, DiskError> {
     let temporary = path.with_extension("tmp");
     let file = create_private(&temporary)?;
     let header = frame::header(Kind::Log, revision);
-    file.write_all_at(&header, 0).map_err(failed("write", &temporary))?;
+    write_all_at(&file, &header, 0).map_err(failed("write", &temporary))?;
     publish(&file, &temporary, &path)?;
     Ok(Tail { path, file, length: header.len() as u64, checkpoint_size: 0 })
 }
@@ -279,7 +281,7 @@ impl Writer {
     fn flush(&mut self) -> Result<(), Failure> {
         let Some(last) = self.batch.last().map(|record| record.object.revision) else { return Ok(()) };
         // At a fixed place: a second try overwrites what the first one left.
-        self.tail.file.write_all_at(&self.buffer, self.tail.length).map_err(Failure::Write)?;
+        write_all_at(&self.tail.file, &self.buffer, self.tail.length).map_err(Failure::Write)?;
         if self.options.sync {
             self.tail.file.sync_data().map_err(Failure::Sync)?;
         }

@@ -88,7 +88,7 @@ fn container(pod: &Pod, name: &str) -> Option<Container> {
         return Some(found.clone());
     }
     let ephemeral = spec.ephemeral_containers.iter().flatten().find(|container| container.name == name)?;
-    serde_json::from_value(serde_json::to_value(ephemeral).ok()?).ok()
+    windlass::from_value(&serde_json::to_value(ephemeral).ok()?).ok()
 }
 
 fn hostname(pod: &Pod) -> String {

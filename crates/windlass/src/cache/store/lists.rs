@@ -8,13 +8,13 @@ use std::collections::BTreeSet;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use super::{Entry, Fresh, Listing, News, Objects, Prepared, Sight, hash};
-use crate::object::{AnyObject, ObjectKey, version_of};
+use super::{Arrived, Entry, Listing, News, Objects, Prepared, Sight, hash};
+use crate::object::{ObjectKey, version_of};
 
 /// What a complete list has changed.
 #[derive(Debug)]
-pub(in crate::cache) struct Listed<K> {
-    pub(in crate::cache) changes: Vec<News<K>>,
+pub(in crate::cache) struct Listed {
+    pub(in crate::cache) changes: Vec<News>,
     /// Own writes newer than the list, with their versions. It alone cannot tell whether those are younger, gone, or
     /// from before a restore.
     pub(in crate::cache) doubtful: Vec<(ObjectKey, u64)>,
@@ -22,7 +22,7 @@ pub(in crate::cache) struct Listed<K> {
     pub(in crate::cache) restored: bool,
 }
 
-impl<K: AnyObject> Objects<K> {
+impl Objects {
     /// A list begins: what it does not hold will be gone when it ends.
     pub(in crate::cache) fn list_started(&mut self, part: usize) {
         let part = &mut self.parts[part];
@@ -31,7 +31,7 @@ impl<K: AnyObject> Objects<K> {
     }
 
     /// The list holds an object. What is not kept of it is dropped now, not when the list ends.
-    pub(in crate::cache) fn listed(&mut self, part: usize, object: impl Into<Fresh<K>>) {
+    pub(in crate::cache) fn listed(&mut self, part: usize, object: impl Into<Arrived>) {
         let (prepared, _) = self.prepare(object.into());
         self.parts[part].listing.get_or_insert_default().objects.push(prepared);
     }
@@ -44,7 +44,7 @@ impl<K: AnyObject> Objects<K> {
     }
 
     /// The list of version `at` is complete.
-    pub(in crate::cache) fn list_finished(&mut self, part: usize, initial: bool, at: u64) -> Listed<K> {
+    pub(in crate::cache) fn list_finished(&mut self, part: usize, initial: bool, at: u64) -> Listed {
         let Listing { objects: listed, unreadable } = self.parts[part].listing.take().unwrap_or_default();
         let newest = listed.iter().map(|one| one.version).max().unwrap_or(0).max(at);
         let keys: BTreeSet<ObjectKey> = listed.iter().map(|one| one.key.clone()).collect();
@@ -73,12 +73,12 @@ impl<K: AnyObject> Objects<K> {
 
     /// Whether something is known that the list ought to have and has not. Own writes of a later version are not
     /// part of it.
-    fn is_ahead_of(&self, part: usize, newest: u64, listed: &[Prepared<K>]) -> bool {
-        let younger = |entry: &Entry<K>| entry.unconfirmed && entry.version > newest;
-        let ahead = |key: &ObjectKey, entry: &Entry<K>| {
+    fn is_ahead_of(&self, part: usize, newest: u64, listed: &[Prepared]) -> bool {
+        let younger = |entry: &Entry| entry.unconfirmed && entry.version > newest;
+        let ahead = |key: &ObjectKey, entry: &Entry| {
             entry.version > newest && !younger(entry) && self.part(key) == part
         };
-        let outdated = |one: &Prepared<K>| {
+        let outdated = |one: &Prepared| {
             let entry = self.entries.get(&one.key);
             entry.is_some_and(|entry| entry.version > one.version && !younger(entry))
         };
@@ -100,7 +100,7 @@ impl<K: AnyObject> Objects<K> {
         self.left = left;
     }
 
-    fn enter_listed(&mut self, one: Prepared<K>, initial: bool, outcome: &mut Listed<K>) {
+    fn enter_listed(&mut self, one: Prepared, initial: bool, outcome: &mut Listed) {
         let here = self.entries.get(&one.key).map(|entry| entry.version);
         if let Some(known) = here.max(self.left.get(&one.key).copied())
             && !outcome.restored
@@ -128,12 +128,12 @@ impl<K: AnyObject> Objects<K> {
         key: &ObjectKey,
         seen: u64,
         found: Option<&ObjectMeta>,
-    ) -> (Option<News<K>>, bool) {
+    ) -> (Option<News>, bool) {
         let found = found.filter(|meta| self.lens.sight(meta) != Sight::Unseen);
         if found.is_none() && self.left.get(key) == Some(&seen) {
             self.left.remove(key);
         }
-        let same = |entry: &Entry<K>| {
+        let same = |entry: &Entry| {
             found.is_some_and(|meta| hash(meta.uid.as_deref().unwrap_or_default()) == entry.uid)
         };
         match self.entries.get(key) {

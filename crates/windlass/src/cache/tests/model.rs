@@ -58,7 +58,7 @@ fn acts() -> impl Strategy<Value = Vec<Act>> {
 
 /// The server, the store, and how far the watch has come.
 struct World {
-    store: Objects<ConfigMap>,
+    store: Objects,
     /// The state after each version, the first one being that of version 1.
     states: Vec<Objects3>,
     log: Vec<Step>,
@@ -70,7 +70,7 @@ struct World {
 impl World {
     fn new(as_text: bool) -> Self {
         let scope = Scope { labels: Some("in=yes".into()), ..Scope::default() };
-        let store = Objects::new(us(), &scope, None, as_text);
+        let store = Objects::new::<ConfigMap>(us(), &scope, None, as_text);
         Self { store, states: vec![[None; 3]], log: Vec::new(), uids: 0, watched: None }
     }
 

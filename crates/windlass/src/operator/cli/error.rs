@@ -1,10 +1,10 @@
 //! What can go wrong on the command line, and what to do about it.
 
-use std::net::SocketAddr;
+use std::{net::SocketAddr, path::PathBuf};
 
 use crate::{
     leader::LeaderError,
-    operator::{NotSynced, RunError, logging, manifests, settings},
+    operator::{ConfigError, InstallError, NotSynced, RunError, logging, settings},
     webhook::ServeError,
 };
 
@@ -31,18 +31,26 @@ pub(super) enum CliError {
     Bind(SocketAddr, #[source] std::io::Error),
     #[error("failed to write YAML")]
     Yaml(#[source] serde_saphyr::ser_error::Error),
+    #[error("failed to write JSON")]
+    Json(#[source] serde_json::Error),
     #[error("failed to write to stdout")]
     Stdout(#[source] std::io::Error),
     #[error(transparent)]
-    Install(#[from] manifests::InstallError),
+    Files(#[from] ConfigError),
+    #[error("{} is not what the code says: files that differ: {files}", folder.display())]
+    Stale { files: usize, folder: PathBuf, command: String },
+    #[error(transparent)]
+    Install(#[from] InstallError),
     #[error(transparent)]
     Run(#[from] RunError),
 }
 
 impl CliError {
     pub(super) fn hint(&self) -> Option<String> {
-        if let Self::Settings(error) = self {
-            return error.hint();
+        match self {
+            Self::Settings(error) => return error.hint(),
+            Self::Stale { command, .. } => return Some(format!("write it anew: {command}")),
+            _ => {}
         }
         self.advice().map(ToOwned::to_owned)
     }

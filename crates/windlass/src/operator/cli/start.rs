@@ -8,7 +8,7 @@ use kube::Client;
 use tokio::{task::JoinSet, time::Instant};
 use tokio_util::sync::CancellationToken;
 
-use super::{CliError, Connection, RunArgs};
+use super::{CliError, Connection, RunArgs, parent};
 use crate::{
     error::chain,
     leader::{LeaderElection, unique_identity},
@@ -18,6 +18,7 @@ use crate::{
         logging, run, server,
         settings::Settings,
     },
+    platform::StopRequests,
     tls::{Certificate, TlsListener},
     webhook::certificates::self_signed,
 };
@@ -34,17 +35,25 @@ pub(super) async fn start(mut operator: Operator, args: RunArgs) -> Result<(), C
         named.for_each(|controller| controller.set_concurrency(workers));
     }
     let logging = logging::start(&settings, operator.name())?;
-    let result = Box::pin(work(operator, &settings, &args.connection)).await;
+    let parent: BoxFuture<'_, ()> =
+        if args.stop_at_stdin_end { Box::pin(parent::gone()) } else { Box::pin(std::future::pending()) };
+    let result = Box::pin(work(operator, &settings, &args.connection, parent)).await;
     logging.finish().await;
     result
 }
 
-async fn work(mut operator: Operator, settings: &Settings, connection: &Connection) -> Result<(), CliError> {
+async fn work(
+    mut operator: Operator,
+    settings: &Settings,
+    connection: &Connection,
+    parent: BoxFuture<'_, ()>,
+) -> Result<(), CliError> {
     operator.alone = true;
     operator.drain = settings.drain().unwrap_or(operator.drain);
     operator.namespaces = settings.namespaces().unwrap_or(operator.namespaces);
     operator.patience.request = settings.request_timeout().unwrap_or(operator.patience.request);
     operator.dry_run |= settings.dry_run();
+    operator.debugging |= settings.debugging();
     let (client, url) = connection.client(&operator).await?;
     let namespace = settings.namespace().unwrap_or_else(|| client.default_namespace()).to_owned();
     let usual = || LeaderElection::new(operator.name(), &namespace, unique_identity());
@@ -62,7 +71,9 @@ async fn work(mut operator: Operator, settings: &Settings, connection: &Connecti
         servers.spawn(server::serve(socket, router, stop.clone().cancelled_owned()));
     }
     serve_metrics(settings, &operator, &client, &stop, &mut servers).await?;
-    let mut signalled: BoxFuture<'_, ()> = Box::pin(signalled());
+    let mut signalled: BoxFuture<'_, ()> = Box::pin(async {
+        tokio::select! { () = signalled() => {}, () = parent => {} }
+    });
     let result = tokio::select! {
         () = &mut signalled => Ok(()),
         () = reachable(&client, &url) => run::run(operator, client, signalled).await,
@@ -144,23 +155,14 @@ fn self_sign(certificate: &Certificate, operator: &Operator) -> Result<(), CliEr
 
 /// Resolves at the first SIGTERM or SIGINT. The second ends the process at once.
 async fn signalled() {
-    use tokio::signal::unix::{SignalKind, signal};
-    let (Ok(mut terminate), Ok(mut interrupt)) =
-        (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
-    else {
+    let Ok(mut requests) = StopRequests::listen() else {
         tracing::warn!("failed to listen for signals, run until killed");
         return std::future::pending().await;
     };
-    tokio::select! {
-        _ = terminate.recv() => {}
-        _ = interrupt.recv() => {}
-    }
+    requests.next().await;
     tracing::info!("shutting down; a second signal ends the process at once");
     tokio::spawn(async move {
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-        }
+        requests.next().await;
         std::process::exit(1);
     });
 }

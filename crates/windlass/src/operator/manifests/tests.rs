@@ -13,7 +13,7 @@ use crate::{
     webhook::{Conversion, ConversionError, Defaulter, Request, Spoke, Validator, Verdict, Webhook},
 };
 
-struct Maps;
+pub(in crate::operator) struct Maps;
 
 impl Reconciler for Maps {
     type Resource = ConfigMap;
@@ -72,7 +72,7 @@ impl Defaulter for Rules {
 }
 
 /// An operator with every kind of webhook.
-fn hooked() -> Operator {
+pub(in crate::operator) fn hooked() -> Operator {
     Operator::new("box-operator")
         .crd::<v1::Box>()
         .crd::<Box>()

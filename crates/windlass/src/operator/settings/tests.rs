@@ -100,3 +100,14 @@ fn an_empty_file_changes_nothing_and_a_misspelt_key_is_refused() {
     assert!(error.hint().unwrap().contains("metrics-"), "{error}");
     std::fs::remove_file(path).unwrap();
 }
+
+#[test]
+fn who_is_debugging_elects_only_when_asked_to() {
+    let programmed = || Some(LeaderElection::new("a", "b", "c"));
+    let election = |debugging: bool, elect: Option<bool>| {
+        let given = Given { debugging: Some(debugging), leader_elect: elect, ..Given::default() };
+        Settings { given, ..Settings::default() }.election(programmed(), || unreachable!()).is_some()
+    };
+    assert!(election(false, None) && election(true, Some(true)));
+    assert!(!election(true, None));
+}

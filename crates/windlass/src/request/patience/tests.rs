@@ -249,3 +249,19 @@ async fn a_connection_that_is_taken_and_never_answered_is_an_error() {
     assert!(NoAnswer::is_cause_of(&error), "{error:?}");
     hole.abort();
 }
+
+#[tokio::test(start_paused = true)]
+async fn who_is_debugging_waits_for_an_answer_for_hours() {
+    let slow = service_fn(|_: Request<Body>| async {
+        tokio::time::sleep(Duration::from_hours(3)).await;
+        let body = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}).to_string();
+        Ok::<_, BoxError>(Response::new(Body::from(body.into_bytes())))
+    });
+    let get = |endless: bool| {
+        let patience = Patience { endless, ..Patience::default() };
+        let client = patience.around(Client::new(slow, "default"), Metrics::default());
+        async move { Api::<ConfigMap>::default_namespaced(client).get("a").await }
+    };
+    assert!(get(true).await.is_ok());
+    assert!(get(false).await.is_err());
+}

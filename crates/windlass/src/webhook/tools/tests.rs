@@ -93,7 +93,11 @@ async fn a_handler_waits_for_the_cache_that_it_reads_and_not_for_ever() {
 
     let asked = tokio::spawn(post(router, path, review("ConfigMap", &map)));
     tokio::task::yield_now().await;
-    let running = tokio::spawn(caches.run(crate::cache::Link { client: client.clone(), in_process: false }));
+    let running = tokio::spawn(caches.run(crate::cache::Link {
+        client: client.clone(),
+        in_process: false,
+        debugging: false,
+    }));
     let answer = asked.await.unwrap();
     let message = answer["response"]["status"]["message"].as_str().unwrap();
     assert!(message.contains("2 are enough, a is one"), "{answer}");

@@ -1,0 +1,46 @@
+//! `manifests`: everything as one stream of YAML, or as the files of `config/`.
+
+use std::{ffi::OsString, io::Write, path::Path};
+
+use super::{CliError, ManifestsArgs, Operator, print};
+use crate::operator::{ConfigChanges, ConfigTree};
+
+pub(super) fn manifests(
+    mut operator: Operator,
+    args: ManifestsArgs,
+    line: &[OsString],
+) -> Result<(), CliError> {
+    let placed = args.placement;
+    let keep_images = placed.image.is_none();
+    let placement = placed.place.placement(&mut operator, placed.image, placed.replicas);
+    let Some(out) = args.out else { return print(&operator.manifests(&placement), placed.print.output) };
+    let tree = operator.config_tree(&placement).keep_images(keep_images);
+    if args.check { check(&tree, &out, line) } else { tell(&tree.write(&out)?, &out, "wrote", "removed") }
+}
+
+/// Names what is stale, and how to write it.
+fn check(tree: &ConfigTree, out: &Path, line: &[OsString]) -> Result<(), CliError> {
+    let changes = tree.changes(out)?;
+    if changes.is_empty() {
+        return Ok(());
+    }
+    tell(&changes, out, "stale", "left over")?;
+    let words = line.iter().filter(|word| *word != "--check").map(|word| word.to_string_lossy());
+    let command: Vec<_> = words.collect();
+    Err(CliError::Stale {
+        files: changes.written.len() + changes.removed.len(),
+        folder: out.to_owned(),
+        command: command.join(" "),
+    })
+}
+
+fn tell(changes: &ConfigChanges, out: &Path, written: &str, removed: &str) -> Result<(), CliError> {
+    let mut stdout = std::io::stdout().lock();
+    let kept = "kept (not generated, so not touched)";
+    for (verb, paths) in [(written, &changes.written), (removed, &changes.removed), (kept, &changes.kept)] {
+        for path in paths {
+            writeln!(stdout, "{verb} {}", out.join(path).display()).map_err(CliError::Stdout)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,64 @@
+//! The project's own chores, run as `cargo xtask …`.
+//!
+//! Enters a command line; leaves an exit code. Each chore is a module; this file only parses and reports.
+//!
+//! All of them stand on a testbed of namespaces, mounts and `/proc`, so there is nothing here on other systems.
+
+#![cfg(target_os = "linux")]
+
+mod bench;
+mod conformance;
+mod docs;
+mod features;
+mod fidelity;
+mod generate;
+mod kubernetes;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+#[derive(Parser)]
+#[command(name = "cargo xtask", about, disable_version_flag = true)]
+struct Args {
+    #[command(subcommand)]
+    chore: Chore,
+}
+
+#[derive(Subcommand)]
+enum Chore {
+    /// A real Kubernetes on this machine, to be judged by
+    Kubernetes(kubernetes::Args),
+    /// Measure Windlass beside its peers
+    Bench(bench::Args),
+    /// What a real API server answers, as the measure of ours
+    Fidelity(fidelity::Args),
+    /// Kubernetes' own end-to-end suite against the embedded cluster
+    Conformance(conformance::Args),
+    /// Check that no command compiles a crate of others' that another has compiled
+    Features,
+    /// Write the tables of the API server from a real one
+    Generate(generate::Args),
+    /// Write the generated pages of docs/: the guide and the reference of every command
+    Docs,
+}
+
+/// Does the chore of the process' arguments.
+pub fn main() -> ExitCode {
+    let outcome = match Args::parse().chore {
+        Chore::Kubernetes(args) => kubernetes::run(args),
+        Chore::Bench(args) => bench::run(&args).map(|()| ExitCode::SUCCESS),
+        Chore::Fidelity(args) => fidelity::run(&args).map(|()| ExitCode::SUCCESS),
+        Chore::Conformance(args) => conformance::run(&args),
+        Chore::Features => features::run().map(|()| ExitCode::SUCCESS),
+        Chore::Generate(args) => generate::run(&args).map(|()| ExitCode::SUCCESS),
+        Chore::Docs => docs::run().map(|()| ExitCode::SUCCESS),
+    };
+    match outcome {
+        Ok(code) => code,
+        Err(error) => {
+            anstream::eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

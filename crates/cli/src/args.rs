@@ -1,13 +1,30 @@
 //! The command line, and nothing else: what each flag means to a user stands here once.
 
-use std::path::PathBuf;
+mod cluster;
+mod crd;
+mod dev;
+mod operators;
+mod output;
+mod project;
 
-use clap::{ArgAction, Args, Parser, Subcommand};
+use clap::{ArgAction, Parser, Subcommand};
 use clap_complete::Shell;
+
+pub(crate) mod scaffold;
+
+pub(crate) use self::{
+    cluster::{ClusterArgs, ClusterCommand, ClusterGroup, KubeconfigArgs, NameArgs, StatusArgs, UpArgs},
+    crd::{CrdCommand, DiffArgs, Output},
+    dev::DevArgs,
+    operators::{OperatorsCommand, RunArgs},
+    output::Format,
+    project::{ConnectionArgs, DoctorArgs, ExplainRbacArgs, ManifestsArgs, ProjectRunArgs},
+};
+use scaffold::{CreateCommand, DeleteCommand, InitArgs, UpgradeArgs};
 
 /// Write, run, prove and ship Kubernetes operators.
 #[derive(Debug, Parser)]
-#[command(name = "windlass", version, propagate_version = true, arg_required_else_help = true)]
+#[command(name = "windlass", version, arg_required_else_help = true)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -23,14 +40,37 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Run an embedded cluster with the operators and their samples, until Ctrl-C
-    Dev(DevArgs),
-    /// The embedded cluster on its own
+    /// Make a project: an operator that builds, tests and runs at once
+    #[command(after_help = scaffold::INIT_EXAMPLES)]
+    Init(InitArgs),
+    /// Add a kind or a webhook to the project
     #[command(subcommand)]
-    Cluster(ClusterCommand),
+    Create(CreateCommand),
+    /// Remove a kind or a webhook from the project
+    #[command(subcommand)]
+    Delete(DeleteCommand),
+    /// Bring what was scaffolded to this version of windlass; what you changed stays
+    #[command(after_help = scaffold::UPGRADE_EXAMPLES)]
+    Upgrade(UpgradeArgs),
+    /// Run an embedded cluster with the project's operator and samples, rebuilt on every change, until Ctrl-C; outside a
+    /// project, with Windlass' own operators
+    Dev(DevArgs),
+    /// Build the project's operator and run it here, on the current kubeconfig's cluster
+    Run(ProjectRunArgs),
+    /// Write what runs the project's operator in a cluster: CRDs, RBAC, a Deployment
+    Manifests(ManifestsArgs),
+    /// Show every permission of the project's operator, and the line of code that asked for it
+    ExplainRbac(ExplainRbacArgs),
+    /// Look whether everything is there that Windlass, the project and its cluster need
+    Doctor(DoctorArgs),
+    /// The embedded cluster on its own, in the foreground or the background
+    Cluster(ClusterGroup),
     /// The operators, on a cluster of yours
     #[command(subcommand)]
     Operators(OperatorsCommand),
+    /// CustomResourceDefinitions
+    #[command(subcommand)]
+    Crd(CrdCommand),
     /// Print the version of windlass and of the Kubernetes API that it serves
     Version,
     /// Print a completion script for a shell
@@ -38,105 +78,6 @@ pub(crate) enum Command {
         /// The shell
         shell: Shell,
     },
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum ClusterCommand {
-    /// Run the embedded cluster, without operators, until Ctrl-C
-    Up(ClusterArgs),
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum OperatorsCommand {
-    /// Install the CRDs and run the operators on a cluster, until Ctrl-C
-    Run(RunArgs),
-    /// Write everything that runs the operators in a cluster: CRDs, RBAC, a Deployment, samples
-    Manifests {
-        /// The directory to write to; `kubectl apply -k DIR/default` deploys from it
-        #[arg(long, value_name = "DIR")]
-        out: PathBuf,
-    },
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct RunArgs {
-    /// The kubeconfig; if unset, $KUBECONFIG, ~/.kube/config, or the Pod's own service account
-    #[arg(long, value_name = "FILE")]
-    pub(crate) kubeconfig: Option<PathBuf>,
-
-    /// The kubeconfig's context; if unset, the current one
-    #[arg(long, value_name = "NAME")]
-    pub(crate) context: Option<String>,
-
-    /// Run these operators only
-    #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = operator_names())]
-    pub(crate) only: Vec<String>,
-
-    /// Apply the samples to the kubeconfig's namespace
-    #[arg(long)]
-    pub(crate) samples: bool,
-
-    /// Expect the CRDs to be there, rather than install them
-    #[arg(long)]
-    pub(crate) no_crds: bool,
-
-    /// Serve webhooks at this https://HOST:PORT of this machine; without it, kinds are served in one version only
-    #[arg(long, value_name = "URL")]
-    pub(crate) webhook_url: Option<String>,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct ClusterArgs {
-    /// Where to write the kubeconfig; it is removed at the end
-    #[arg(long, value_name = "FILE", default_value = ".windlass/kubeconfig")]
-    pub(crate) kubeconfig: PathBuf,
-
-    /// The port of the API server on 127.0.0.1; 0 takes any that is free, with --data-dir that of the last time
-    #[arg(long, short, value_name = "PORT", default_value_t = 0)]
-    pub(crate) port: u16,
-
-    /// Keep everything in this directory: it is there again at the next start [default: in memory]
-    #[arg(long, value_name = "DIR", value_parser = directory())]
-    pub(crate) data_dir: Option<PathBuf>,
-
-    /// Do not wait for the disk at every write: faster, safe against kill -9, not against a power cut
-    #[arg(long, requires = "data_dir")]
-    pub(crate) unsafe_no_fsync: bool,
-
-    /// How many simulated nodes there are
-    #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=100))]
-    pub(crate) nodes: u16,
-}
-
-impl ClusterArgs {
-    /// Where the cluster is kept, in words.
-    pub(crate) fn place(&self) -> String {
-        self.data_dir.as_ref().map_or_else(|| "in memory".into(), |path| format!("in {}", path.display()))
-    }
-}
-
-/// A path that could be a directory. An empty one comes from an unset shell variable.
-fn directory() -> impl clap::builder::TypedValueParser<Value = PathBuf> {
-    use clap::builder::{NonEmptyStringValueParser, TypedValueParser};
-    NonEmptyStringValueParser::new().map(PathBuf::from)
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct DevArgs {
-    #[command(flatten)]
-    pub(crate) cluster: ClusterArgs,
-
-    /// Do not apply the samples
-    #[arg(long)]
-    pub(crate) no_samples: bool,
-
-    /// Run these operators only
-    #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = operator_names())]
-    pub(crate) only: Vec<String>,
-}
-
-fn operator_names() -> clap::builder::PossibleValuesParser {
-    windlass_operators::catalogue().iter().map(|entry| entry.name).into()
 }
 
 #[cfg(test)]
@@ -148,6 +89,25 @@ mod tests {
     #[test]
     fn the_command_line_contradicts_itself_nowhere() {
         Cli::command().debug_assert();
+    }
+
+    fn all(command: &clap::Command) -> Vec<clap::Command> {
+        let below = command.get_subcommands().flat_map(all);
+        std::iter::once(command.clone()).chain(below).collect()
+    }
+
+    #[test]
+    fn help_is_ascii_and_fits_into_60_columns() {
+        let mut cli = Cli::command().term_width(60);
+        cli.build();
+        for mut command in all(&cli) {
+            for help in [command.render_help().to_string(), command.render_long_help().to_string()] {
+                assert!(help.is_ascii(), "{help}");
+                // The usage is one line for whoever copies it.
+                let wide = help.lines().find(|line| line.len() > 60 && !line.starts_with("Usage:"));
+                assert_eq!(wide, None, "in the help of {}", command.get_name());
+            }
+        }
     }
 
     #[test]

@@ -1,10 +1,22 @@
 //! From arguments to the command that carries them out.
 
 mod cluster;
+pub(crate) mod crd;
+mod create;
 mod dev;
+mod doctor;
+mod init;
 mod operators;
+mod run;
+mod scaffold;
+mod subcommand;
+// A test there ends a process by a signal, which other systems have no way to send.
 #[cfg(test)]
+#[cfg(unix)]
 mod tests;
+mod upgrade;
+
+pub(crate) use self::doctor::Level;
 
 use std::time::Duration;
 
@@ -12,7 +24,10 @@ use clap::CommandFactory;
 use tracing_subscriber::EnvFilter;
 
 use crate::{
-    args::{Cli, ClusterCommand, Command, OperatorsCommand},
+    args::{
+        Cli, ClusterCommand, ClusterGroup, Command, CrdCommand, OperatorsCommand,
+        scaffold::{CreateCommand, DeleteCommand},
+    },
     error::Error,
     printer::Printer,
 };
@@ -23,21 +38,47 @@ const KUBERNETES: &str = "1.37";
 /// How long what a command has begun may take to end after it.
 const LAST: Duration = Duration::from_secs(1);
 
-pub(crate) fn run(cli: Cli, printer: Printer) -> Result<(), Error> {
+pub(crate) fn execute(cli: Cli, printer: Printer) -> Result<(), Error> {
     match cli.command {
+        Command::Init(args) => init::run(&args, printer),
+        Command::Create(CreateCommand::Api(args)) => create::api(*args, printer),
+        Command::Create(CreateCommand::Webhook(args)) => create::webhook(&args, printer),
+        Command::Delete(DeleteCommand::Api(args)) => create::remove_api(&args, printer),
+        Command::Delete(DeleteCommand::Webhook(args)) => create::remove_webhook(&args, printer),
+        Command::Upgrade(args) => upgrade::run(&args, printer),
         Command::Dev(args) => {
             start_logging(cli.verbose)?;
-            block_on(dev::run(&args, printer))
+            if args.plain {
+                anstream::ColorChoice::Never.write_global();
+            }
+            block_on(dev::run(&args, cli.verbose, printer))
         }
-        Command::Cluster(ClusterCommand::Up(args)) => {
+        Command::Run(args) => {
             start_logging(cli.verbose)?;
-            block_on(cluster::up(&args, printer))
+            if args.plain {
+                anstream::ColorChoice::Never.write_global();
+            }
+            block_on(run::run(&args, cli.verbose, printer))
         }
+        Command::Manifests(args) => block_on(subcommand::manifests(&args)),
+        Command::ExplainRbac(args) => block_on(subcommand::explain_rbac(&args)),
+        Command::Doctor(args) => block_on(doctor::run(&args, printer)),
+        Command::Cluster(ClusterGroup { command }) => match command {
+            ClusterCommand::Up(args) => {
+                start_logging(cli.verbose)?;
+                block_on(cluster::up(&args, cli.verbose, printer))
+            }
+            ClusterCommand::Down(args) => cluster::down(&args, printer),
+            ClusterCommand::Status(args) => cluster::status(&args, printer),
+            ClusterCommand::Kubeconfig(args) => cluster::kubeconfig(&args, printer),
+            ClusterCommand::Reset(args) => block_on(cluster::reset(&args, cli.verbose, printer)),
+        },
         Command::Operators(OperatorsCommand::Run(args)) => {
             start_logging(cli.verbose)?;
             block_on(operators::run(&args, printer))
         }
         Command::Operators(OperatorsCommand::Manifests { out }) => operators::manifests(&out, printer),
+        Command::Crd(CrdCommand::Diff(args)) => crd::diff(&args, printer),
         Command::Version => {
             let version = env!("CARGO_PKG_VERSION");
             printer.answer(format!("windlass {version}\nkubernetes {KUBERNETES}\n").as_bytes())
@@ -71,6 +112,6 @@ fn start_logging(verbose: u8) -> Result<(), Error> {
     let filter = filter.unwrap_or_else(|| level.to_owned());
     let parsed = EnvFilter::try_new(&filter).map_err(|source| Error::LogFilter(filter, source))?;
     let colours = anstream::AutoStream::choice(&std::io::stderr()) != anstream::ColorChoice::Never;
-    tracing_subscriber::fmt().with_env_filter(parsed).with_writer(std::io::stderr).with_ansi(colours).init();
+    tracing_subscriber::fmt().with_env_filter(parsed).with_writer(anstream::stderr).with_ansi(colours).init();
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use std::{error::Error as StdError, io, net::SocketAddr, path::PathBuf, process::ExitCode, time::Duration};
 
-use crate::args::ClusterArgs;
+use crate::{args::ClusterArgs, clusters, operator::debugger, project};
 
 /// How a command ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +27,18 @@ impl From<ExitStatus> for ExitCode {
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
+    #[error(transparent)]
+    Scaffold(#[from] windlass_scaffold::Error),
+    #[error("the following flags are missing: {}", .0.join(", "))]
+    MissingFlags(Vec<&'static str>),
+    #[error("failed to merge {}: what you changed and what is new touch the same lines", paths.join(", "))]
+    Conflicts { paths: Vec<String>, written: bool },
+    #[error("failed to read the CRD {}", path.display())]
+    ReadCrd { path: PathBuf, source: io::Error },
+    #[error("failed to generate config/")]
+    Config(#[source] Box<windlass::ConfigError>),
+    #[error("failed to read from the terminal")]
+    Ask(#[source] io::Error),
     #[error("failed to start the runtime")]
     Runtime(#[source] io::Error),
     #[error("failed to read the log filter {0:?}")]
@@ -61,6 +73,19 @@ pub(crate) enum Error {
     WriteManifest { path: PathBuf, source: io::Error },
     #[error("failed to install the operators")]
     Install(#[source] Box<windlass_operators::install::Error>),
+    #[error(transparent)]
+    Clusters(#[from] clusters::Error),
+    #[error(transparent)]
+    Project(#[from] project::Error),
+    /// A program that ran in the place of this one has said why.
+    #[error("the program ended with {0}")]
+    Passed(u8),
+    #[error("{0} of the checks failed")]
+    Unwell(usize),
+    #[error(transparent)]
+    Debugger(#[from] debugger::Error),
+    #[error("failed to write the answer as data")]
+    Encode(#[source] Box<dyn StdError + Send + Sync>),
     #[error("failed to find a port for the webhooks")]
     WebhookPort(#[source] io::Error),
     #[error("failed to use {0:?} as the URL of the webhooks")]
@@ -69,6 +94,8 @@ pub(crate) enum Error {
     Operators(#[source] Box<windlass::RunError>),
     #[error("failed to keep the operators running")]
     OperatorsPanicked(#[source] tokio::task::JoinError),
+    #[error(transparent)]
+    Crd(#[from] crate::commands::crd::Error),
 }
 
 impl Error {
@@ -87,6 +114,19 @@ impl Error {
     /// What the user can do.
     pub(crate) fn hint(&self) -> Option<String> {
         match self {
+            Self::Scaffold(error) => error.hint(),
+            Self::ReadCrd { .. } => {
+                Some("name a file with a CRD in it, as `kubectl get crd NAME -o yaml` prints it".into())
+            }
+            Self::Conflicts { written: true, .. } => {
+                Some("edit what is between the marks <<<<<<< and >>>>>>>".into())
+            }
+            Self::Conflicts { .. } => {
+                Some("these files stay as they were; --conflict-markers writes both sides into them".into())
+            }
+            Self::MissingFlags(_) => {
+                Some("windlass asks for them when a terminal is there; see --help".into())
+            }
             Self::LogFilter(..) => {
                 Some("RUST_LOG takes a level, or directives such as info,kube=debug".into())
             }
@@ -107,12 +147,16 @@ impl Error {
                 "name a kubeconfig with --kubeconfig FILE, or start a cluster with `windlass cluster up`"
                     .into(),
             ),
+            Self::Clusters(error) => error.hint(),
+            Self::Project(error) => error.hint(),
+            Self::Debugger(error) => Some(error.hint()),
             Self::WebhookUrl(_) => {
                 Some("write https://HOST:PORT, where HOST is this machine as the API server sees it".into())
             }
             Self::NotStopped(_) => {
                 Some("a request or a reconcile did not end; RUST_LOG=debug shows which ones began".into())
             }
+            Self::Crd(error) => error.hint(),
             Self::WriteManifest { .. } => Some("choose another place with --out DIR".into()),
             Self::WriteKubeconfig { .. } => Some("choose another place with --kubeconfig FILE".into()),
             _ => None,
@@ -121,7 +165,20 @@ impl Error {
 
     pub(crate) fn status(&self) -> ExitStatus {
         match self {
-            Self::LogFilter(..)
+            Self::Clusters(error) => error.status(),
+            Self::Project(error) => error.status(),
+            Self::Debugger(error) => error.status(),
+            Self::Crd(error) => error.status(),
+            Self::Passed(2) => ExitStatus::Error,
+            Self::Scaffold(error) if !error.is_the_users() => ExitStatus::Error,
+            Self::Scaffold(_)
+            | Self::MissingFlags(_)
+            | Self::Conflicts { .. }
+            | Self::ReadCrd { .. }
+            | Self::Ask(_)
+            | Self::LogFilter(..)
+            | Self::Passed(_)
+            | Self::Unwell(_)
             | Self::Print(_)
             | Self::Listen { .. }
             | Self::DataDirectory { .. }

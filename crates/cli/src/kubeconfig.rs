@@ -1,7 +1,7 @@
 //! The kubeconfig of a running cluster: a file of our own, never the user's.
 //!
-//! It holds a key to the cluster. So it is readable by its owner alone from the first moment, appears under its name
-//! only when complete, and goes with the cluster.
+//! It holds a key to the cluster. So it is readable by its owner alone from the first moment (on Windows by whom its
+//! folder admits), appears under its name only when complete, and goes with the cluster.
 
 use std::{
     io::{self, Write},
@@ -51,8 +51,6 @@ impl Drop for Kubeconfig {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt;
-
     use super::*;
 
     #[test]
@@ -61,7 +59,11 @@ mod tests {
         let path = folder.path().join("new/kubeconfig");
         let written = Kubeconfig::write(&path, "a: b\n".into()).unwrap();
         assert_eq!(written.path(), path);
-        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        #[cfg(unix)]
+        assert_eq!(
+            std::os::unix::fs::PermissionsExt::mode(&fs::metadata(&path).unwrap().permissions()) & 0o777,
+            0o600
+        );
         assert_eq!(fs::read_to_string(&path).unwrap(), "a: b\n");
         drop(written);
         assert!(!path.exists());
@@ -84,7 +86,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("file"), "").unwrap();
         let error = Kubeconfig::write(&folder.path().join("file/kubeconfig"), String::new()).unwrap_err();
-        assert!(error.to_string().contains("file/kubeconfig"), "{error}");
+        assert!(
+            error.to_string().contains(&*Path::new("file").join("kubeconfig").to_string_lossy()),
+            "{error}"
+        );
         assert!(error.hint().is_some());
     }
 }

@@ -1,10 +1,19 @@
 //! The `windlass` command: arguments come in, a command runs, an exit code leaves.
 
 mod args;
+mod clusters;
 mod commands;
+mod connection;
 mod error;
 mod kubeconfig;
+mod operator;
+mod platform;
 mod printer;
+mod project;
+#[cfg(test)]
+mod reference;
+#[cfg(test)]
+mod shown;
 mod signals;
 
 use std::process::ExitCode;
@@ -21,7 +30,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let printer = Printer::new(cli.quiet);
-    let status = match commands::run(cli, printer) {
+    let status = match commands::execute(cli, printer) {
         Ok(()) => ExitStatus::Success,
         Err(error) => {
             printer.error(&error);

@@ -5,10 +5,9 @@
 
 use std::{io::Write, time::Duration};
 
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-use crate::error::Error;
+use crate::{error::Error, platform::StopRequests};
 
 /// How long a stop may take. One takes milliseconds, and what was acknowledged is kept already.
 const GRACE: Duration = Duration::from_secs(10);
@@ -19,7 +18,7 @@ const LAST: Duration = Duration::from_secs(2);
 /// What a shell reports for a process that SIGINT ended.
 const INTERRUPTED: i32 = 130;
 
-/// SIGINT and SIGTERM. From here on they no longer end the process by themselves.
+/// SIGINT and SIGTERM, or what the system has in their place. From here on they no longer end the process by themselves.
 pub(crate) struct Signals {
     /// Somebody wants the command to stop.
     asked: CancellationToken,
@@ -33,15 +32,23 @@ impl Signals {
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Error::Signals)?;
         let entered = runtime.enter();
-        let heard = Heard {
-            interrupt: signal(SignalKind::interrupt()).map_err(Error::Signals)?,
-            terminate: signal(SignalKind::terminate()).map_err(Error::Signals)?,
-        };
+        let requests = StopRequests::listen().map_err(Error::Signals)?;
         drop(entered);
-        let watched = watch(heard, asked.clone(), overdue.clone());
+        let watched = watch(requests, asked.clone(), overdue.clone());
         let thread = std::thread::Builder::new().name("signals".into());
         thread.spawn(move || runtime.block_on(watched)).map_err(Error::Signals)?;
         Ok(Self { asked, overdue })
+    }
+
+    /// Asks the command to stop, for whoever wants that without a signal.
+    pub(crate) fn ask(&self) -> impl FnOnce() + Send + 'static {
+        let asked = self.asked.clone();
+        move || asked.cancel()
+    }
+
+    /// Whether somebody wants the command to stop.
+    pub(crate) fn is_received(&self) -> bool {
+        self.asked.is_cancelled()
     }
 
     /// Waits until somebody wants the command to stop.
@@ -60,27 +67,13 @@ impl Signals {
     }
 }
 
-struct Heard {
-    interrupt: Signal,
-    terminate: Signal,
-}
-
-impl Heard {
-    async fn next(&mut self) {
-        tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
-        }
-    }
-}
-
-async fn watch(mut heard: Heard, asked: CancellationToken, overdue: CancellationToken) {
+async fn watch(mut requests: StopRequests, asked: CancellationToken, overdue: CancellationToken) {
     tokio::select! {
-        () = heard.next() => asked.cancel(),
+        () = requests.next() => asked.cancel(),
         () = asked.cancelled() => {}
     }
     let (what, code) = tokio::select! {
-        () = heard.next() => ("stopped without waiting", INTERRUPTED),
+        () = requests.next() => ("stopped without waiting", INTERRUPTED),
         () = async {
             tokio::time::sleep(GRACE).await;
             // The command is told first, so that it can still remove what it has written.

@@ -1,23 +1,36 @@
 //! `windlass cluster up`, and the running cluster that `windlass dev` stands on.
 
+mod background;
+mod named;
+
 use std::{
     net::{Ipv4Addr, SocketAddr},
-    path::PathBuf,
+    path::{Path, PathBuf},
     pin::pin,
     time::{Duration, Instant},
 };
 
 use futures::StreamExt;
 use windlass::{
+    jiff::Timestamp,
     k8s_openapi::api::core::v1::Node,
     kube::{
         Api, Client,
         runtime::{WatchStreamExt, watcher},
     },
 };
-use windlass_cluster::{Cluster, Identity};
+use windlass_cluster::{Cluster, Identity, Listening};
 
-use crate::{args::ClusterArgs, error::Error, kubeconfig::Kubeconfig, printer::Printer, signals::Signals};
+pub(super) use self::named::{down, kubeconfig, reset, status};
+use crate::{
+    args::{ClusterArgs, UpArgs},
+    clusters::{Facts, Held, Home},
+    error::Error,
+    kubeconfig::Kubeconfig,
+    platform,
+    printer::Printer,
+    signals::Signals,
+};
 
 /// How long the node may take to become ready. It takes milliseconds; this is for machines that are very busy.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -29,6 +42,7 @@ pub(super) const ACCOUNT: (&str, &str) = ("default", "windlass");
 pub(super) struct Running {
     cluster: Cluster,
     kubeconfig: Kubeconfig,
+    listening: Listening,
     kept: Option<String>,
 }
 
@@ -51,16 +65,29 @@ impl Running {
             ready = ready => ready.map_err(|_| Error::NodeNotReady(PATIENCE))?,
             error = cluster.failed() => return Err(Error::StartCluster(error.into())),
         }
-        let kubeconfig = Kubeconfig::write(&args.kubeconfig, listening.kubeconfig)?;
+        let path = args.kubeconfig();
+        let kubeconfig = Kubeconfig::write(&path, listening.kubeconfig.clone())?;
         let time = begin.elapsed().as_millis();
-        printer.remark(
-            "cluster",
-            listening.url,
-            format_args!("ready in {time} ms, kept {}", args.place()),
-        )?;
-        printer.remark("node", "simulated", "Pods become Ready, but no container runs")?;
-        printer.remark("kubeconfig", args.kubeconfig.display(), "removed at the end")?;
-        Ok(Self { cluster, kubeconfig, kept: args.data_dir.is_some().then(|| args.place()) })
+        let kept = format!("ready in {time} ms, kept {}", args.place());
+        tell(printer, &listening.url, kept, &path)?;
+        Ok(Self { cluster, kubeconfig, listening, kept: args.data_dir.is_some().then(|| args.place()) })
+    }
+
+    /// What others are told of it.
+    fn facts(&self, args: &ClusterArgs, log: Option<PathBuf>) -> Facts {
+        let absolute = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone());
+        Facts {
+            pid: std::process::id(),
+            url: self.listening.url.clone(),
+            port: self.listening.address.port(),
+            kubeconfig: self.kubeconfig.path().to_owned(),
+            data_dir: args.data_dir.as_ref().map(absolute),
+            log,
+            nodes: args.nodes,
+            fsync: !args.unsafe_no_fsync,
+            started: Timestamp::now(),
+            version: env!("CARGO_PKG_VERSION").into(),
+        }
     }
 
     /// How to reach it, while it runs.
@@ -96,11 +123,15 @@ pub(super) struct Reach {
 }
 
 impl Reach {
+    /// Where the administrator's kubeconfig is.
+    pub(super) fn kubeconfig(&self) -> &Path {
+        &self.kubeconfig
+    }
+
     /// Tells what to type next.
     pub(super) fn suggest(&self, printer: Printer, commands: &[&str]) -> Result<(), Error> {
-        let kubeconfig = shell_word(&self.kubeconfig.to_string_lossy());
         printer.line("")?;
-        printer.command(format_args!("export KUBECONFIG={kubeconfig}"))?;
+        printer.command(platform::set_variable("KUBECONFIG", &self.kubeconfig.to_string_lossy()))?;
         for command in commands {
             printer.command(command)?;
         }
@@ -134,38 +165,53 @@ async fn node_ready(client: Client) {
     ready.next().await;
 }
 
-/// A word as a POSIX shell reads it.
-fn shell_word(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+@:,".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', r"'\''"))
-    }
+/// The facts of a cluster, as they are printed wherever it runs.
+fn tell(printer: Printer, url: &str, remark: impl std::fmt::Display, kubeconfig: &Path) -> Result<(), Error> {
+    printer.remark("cluster", url, remark)?;
+    printer.remark("node", "simulated", "Pods become Ready, but no container runs")?;
+    printer.remark("kubeconfig", kubeconfig.display(), "removed at the end")
 }
 
-pub(super) async fn up(args: &ClusterArgs, printer: Printer) -> Result<(), Error> {
+/// `windlass cluster up`: anonymous as any process, or under a name.
+pub(super) async fn up(args: &UpArgs, verbose: u8, printer: Printer) -> Result<(), Error> {
+    let Some(name) = args.name() else { return run(&args.cluster, None, printer).await };
+    let place = Home::find()?.place(name);
+    if args.detach {
+        return background::start(&place, args, verbose, printer).await;
+    }
+    if args.background {
+        background::own_session();
+    }
+    let held = place.take(args.background)?;
+    let mut cluster = args.cluster.clone();
+    cluster.kubeconfig.get_or_insert_with(|| place.kubeconfig());
+    if !args.in_memory {
+        cluster.data_dir.get_or_insert_with(|| place.data());
+    }
+    run(&cluster, Some((held, args.background)), printer).await
+}
+
+async fn run(args: &ClusterArgs, held: Option<(Held, bool)>, printer: Printer) -> Result<(), Error> {
     let signals = Signals::new()?;
+    if let Some((held, _)) = &held {
+        held.on_stop(signals.ask())?;
+    }
     let mut running = tokio::select! {
         running = Running::start(args, printer) => running?,
         () = signals.received() => return Ok(()),
     };
     running.reach().suggest(printer, &["kubectl get nodes"])?;
+    if let Some((held, background)) = &held {
+        let log = background.then(|| held.place().log());
+        held.ready(&running.facts(args, log))?;
+    }
     let result = tokio::select! {
         error = running.failed() => Err(error),
         () = signals.received() => Ok(()),
     };
     result.and(signals.stopping(running.stop()).await)?;
-    printer.aside("stopped")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_path_is_quoted_only_where_a_shell_would_misread_it() {
-        assert_eq!(shell_word("/tmp/a-b/kubeconfig"), "/tmp/a-b/kubeconfig");
-        assert_eq!(shell_word("/tmp/my work/it's"), r"'/tmp/my work/it'\''s'");
+    if let Some((held, _)) = held {
+        held.ended()?;
     }
+    printer.aside("stopped")
 }

@@ -1,21 +1,33 @@
 //! `windlass dev`: the embedded cluster, the operators and their samples, until Ctrl-C.
 //!
-//! The operators run in this process, with clients that reach the API server without a socket; kubectl comes in
+//! In a project these are the project's operator and samples (`project.rs`); elsewhere the seven operators, which run in this process, with clients that reach the API server without a socket; kubectl comes in
 //! through the port.
 
 pub(super) mod progress;
+mod project;
 
 use std::{net::Ipv4Addr, time::Instant};
 
 use futures::future::try_join;
 use tokio_util::sync::CancellationToken;
-use windlass::{Operator, RunError, kube::Client, webhook::Server};
+use windlass::{
+    Operator, RunError,
+    kube::{Client, api::ApiResource},
+    webhook::Server,
+};
 use windlass_operators::{Entry, catalogue, install, operator, webhooks};
 
 use super::cluster::{ACCOUNT, Reach, Running};
-use crate::{args::DevArgs, error::Error, printer::Printer, signals::Signals};
+use crate::{args::DevArgs, error::Error, printer::Printer, project::Project, signals::Signals};
 
-pub(super) async fn run(args: &DevArgs, printer: Printer) -> Result<(), Error> {
+pub(super) async fn run(args: &DevArgs, verbose: u8, printer: Printer) -> Result<(), Error> {
+    if let Some(project) = Project::find()? {
+        return Box::pin(project::run(args, project, verbose, printer)).await;
+    }
+    if args.debugger.debugger.is_some() || !args.arguments.is_empty() {
+        // They are for a project's operator.
+        Project::here()?;
+    }
     let signals = Signals::new()?;
     let mut running = tokio::select! {
         running = Running::start(&args.cluster, printer) => running?,
@@ -101,8 +113,9 @@ async fn work(
     }
     let commands = to_try(&chosen, !args.no_samples);
     reach.suggest(printer, &commands.iter().map(String::as_str).collect::<Vec<_>>())?;
+    let kinds = kinds(&chosen);
     tokio::select! {
-        result = progress::show(&client, &chosen, begin, printer) => result,
+        result = progress::show(&client, &kinds, begin, printer) => result,
         ended = task => {
             *operators = None;
             flatten(ended)
@@ -114,6 +127,10 @@ async fn work(
 pub(super) fn chosen(only: &[String]) -> Vec<&'static Entry> {
     let is_chosen = |entry: &&Entry| only.is_empty() || only.iter().any(|name| name == entry.name);
     catalogue().iter().filter(is_chosen).collect()
+}
+
+pub(super) fn kinds(chosen: &[&Entry]) -> Vec<ApiResource> {
+    chosen.iter().map(|entry| entry.resource()).collect()
 }
 
 pub(super) fn crd_names(chosen: &[&Entry]) -> String {

@@ -7,20 +7,19 @@ use std::{
 };
 
 use tokio_util::sync::CancellationToken;
-use windlass::kube::{
-    Client, Config,
-    config::{KubeConfigOptions, Kubeconfig},
+use windlass::{
+    kube::{Client, Config},
+    webhook::Server,
 };
-use windlass::webhook::Server;
 use windlass_operators::{install, manifests::manifests as generate, operator, webhooks};
 
 use super::dev;
-use crate::{args::RunArgs, error::Error, printer::Printer, signals::Signals};
+use crate::{args::RunArgs, connection, error::Error, printer::Printer, signals::Signals};
 
 pub(super) async fn run(args: &RunArgs, printer: Printer) -> Result<(), Error> {
     let signals = Signals::new()?;
     let stop = CancellationToken::new();
-    let config = config(args).await?;
+    let config = connection::config(args.kubeconfig.as_ref(), args.context.as_deref()).await?;
     let mut task = None;
     let result = tokio::select! {
         result = work(args, config, &stop, &mut task, printer) => result,
@@ -37,33 +36,19 @@ pub(super) async fn run(args: &RunArgs, printer: Printer) -> Result<(), Error> {
     printer.aside("stopped")
 }
 
-/// Where the cluster is: as the flags say, or as kubectl would find it.
-async fn config(args: &RunArgs) -> Result<Config, Error> {
-    if args.kubeconfig.is_none() && args.context.is_none() {
-        return Config::infer().await.map_err(|error| Error::FindCluster(error.into()));
-    }
-    let path = args.kubeconfig.clone();
-    let failed = |source: windlass::kube::config::KubeconfigError| Error::ReadKubeconfig {
-        path: path.clone().unwrap_or_else(|| "of the environment".into()),
-        source: Box::new(source),
-    };
-    let kubeconfig = match &path {
-        Some(path) => Kubeconfig::read_from(path).map_err(failed)?,
-        None => Kubeconfig::read().map_err(failed)?,
-    };
-    let options = KubeConfigOptions { context: args.context.clone(), ..KubeConfigOptions::default() };
-    Config::from_custom_kubeconfig(kubeconfig, &options).await.map_err(failed)
+/// Where webhooks are served that the API server reaches by this URL.
+fn server(url: &str, namespace: &str) -> Result<Server, Error> {
+    Ok(webhooks::server_at(listens(url)?, url.trim_end_matches('/').to_owned(), namespace))
 }
 
-/// Where webhooks are served that the API server reaches by this URL: on its port, on every interface.
-fn server(url: &str, namespace: &str) -> Result<Server, Error> {
+/// What listens for a URL of this machine: its port, on every interface.
+pub(super) fn listens(url: &str) -> Result<SocketAddr, Error> {
     let wrong = || Error::WebhookUrl(url.to_owned());
     let parsed: http::Uri = url.parse().map_err(|_| wrong())?;
     if parsed.scheme_str() != Some("https") || parsed.host().is_none() || parsed.path() != "/" {
         return Err(wrong());
     }
-    let address = SocketAddr::from((Ipv4Addr::UNSPECIFIED, parsed.port_u16().unwrap_or(443)));
-    Ok(webhooks::server_at(address, url.trim_end_matches('/').to_owned(), namespace))
+    Ok(SocketAddr::from((Ipv4Addr::UNSPECIFIED, parsed.port_u16().unwrap_or(443))))
 }
 
 /// Installs, runs and shows. Returns only when something fails.
@@ -102,8 +87,9 @@ async fn work(
         let samples = dev::apply_samples(&client, &chosen, &namespace).await?;
         printer.fact("samples", samples.join(", "))?;
     }
+    let kinds = dev::kinds(&chosen);
     let ended = tokio::select! {
-        result = dev::progress::show(&client, &chosen, begin, printer) => return result,
+        result = dev::progress::show(&client, &kinds, begin, printer) => return result,
         ended = running => ended,
     };
     *task = None;

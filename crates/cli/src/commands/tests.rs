@@ -17,7 +17,7 @@ use tokio::runtime::Handle;
 
 use super::{block_on, cluster};
 use crate::{
-    args::{Cli, ClusterCommand, Command as Parsed},
+    args::{Cli, ClusterCommand, ClusterGroup, Command as Parsed},
     printer::Printer,
 };
 
@@ -31,14 +31,16 @@ const PATIENCE: Duration = Duration::from_mins(1);
 fn stuck(kubeconfig: &Path) -> ! {
     let arguments = ["windlass", "cluster", "up", "--kubeconfig", kubeconfig.to_str().unwrap()];
     let cli = Cli::parse_from(arguments);
-    let Parsed::Cluster(ClusterCommand::Up(args)) = cli.command else { panic!("{arguments:?}") };
+    let Parsed::Cluster(ClusterGroup { command: ClusterCommand::Up(args) }) = cli.command else {
+        panic!("{arguments:?}")
+    };
     let result = block_on(async {
         let (runtime, written) = (Handle::current(), kubeconfig.to_owned());
         std::thread::spawn(move || {
             until(|| written.exists());
             take_all_threads(&runtime);
         });
-        cluster::up(&args, Printer::new(true)).await
+        cluster::up(&args, 0, Printer::new(true)).await
     });
     std::process::exit(result.err().map_or(0, |error| {
         println!("{error}");

@@ -51,10 +51,13 @@ fn a_port_in_use_is_an_error_with_advice() {
 
 #[test]
 fn a_kubeconfig_that_cannot_be_written_is_an_error_with_advice() {
-    let output = run(&["cluster", "up", "--kubeconfig", "/dev/null/kubeconfig"]);
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let place = file.path().join("kubeconfig");
+    let output = windlass().args(["cluster", "up", "--kubeconfig"]).arg(&place).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     let stderr = text(&output.stderr);
-    assert!(stderr.contains("failed to write the kubeconfig /dev/null/kubeconfig"), "{stderr}");
+    let wanted = format!("failed to write the kubeconfig {}", place.display());
+    assert!(stderr.contains(&wanted), "{stderr}");
     assert!(stderr.contains("hint: choose another place with --kubeconfig"), "{stderr}");
 }
 
@@ -84,4 +87,38 @@ fn a_kubeconfig_that_is_not_there_is_an_error_with_advice() {
     let stderr = text(&output.stderr);
     assert!(stderr.contains("failed to read the kubeconfig /nonexistent/kubeconfig"), "{stderr}");
     assert!(stderr.contains("hint: "), "{stderr}");
+}
+
+#[test]
+fn commands_of_a_project_say_elsewhere_how_to_come_to_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let lines: [&[&str]; 4] = [&["run"], &["manifests"], &["explain-rbac"], &["dev", "--debugger", ":2345"]];
+    for arguments in lines {
+        let output = windlass().args(arguments).current_dir(folder.path()).output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}");
+        let stderr = text(&output.stderr);
+        assert!(stderr.contains("error: failed to find a project"), "{stderr}");
+        assert!(stderr.contains("hint: change into a project, or make one: windlass init"), "{stderr}");
+    }
+}
+
+#[test]
+fn a_project_without_cargo_is_an_error_with_advice() {
+    let folder = tempfile::tempdir().unwrap();
+    let project = "layout: [windlass.dev/v1]\nprojectName: shop\ndomain: example.com\ncliVersion: 0.1.0\nversion: \"3\"\n";
+    std::fs::write(folder.path().join("PROJECT"), project).unwrap();
+    for command in ["manifests", "dev"] {
+        let mut without = windlass();
+        let output =
+            without.arg(command).current_dir(folder.path()).env("CARGO", "/nonexistent").output().unwrap();
+        assert_eq!(output.status.code(), Some(1));
+        let stderr = text(&output.stderr);
+        assert!(stderr.contains("error: failed to run cargo (/nonexistent)"), "{stderr}");
+        assert!(stderr.contains("hint: install Rust from https://rustup.rs"), "{stderr}");
+    }
+    let doctor =
+        windlass().arg("doctor").current_dir(folder.path()).env("CARGO", "/nonexistent").output().unwrap();
+    assert_eq!(doctor.status.code(), Some(1));
+    let said = text(&doctor.stdout);
+    assert!(said.contains("fail  cargo") && said.contains("fix: install Rust"), "{said}");
 }

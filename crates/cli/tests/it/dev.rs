@@ -2,14 +2,11 @@
 
 use std::{
     io::{BufRead, BufReader},
-    os::unix::fs::PermissionsExt,
     path::Path,
     process::{Child, Stdio},
     sync::mpsc,
     time::Duration,
 };
-
-use rustix::process::{Pid, Signal, kill_process};
 
 use crate::command::windlass;
 
@@ -24,7 +21,12 @@ pub(crate) struct Running {
 
 impl Running {
     pub(crate) fn start(folder: &Path, arguments: &[&str]) -> Self {
+        Self::start_with(folder, arguments, &[])
+    }
+
+    pub(crate) fn start_with(folder: &Path, arguments: &[&str], environment: &[(&str, &str)]) -> Self {
         let mut command = windlass();
+        command.envs(environment.iter().copied());
         command.args(arguments).current_dir(folder).stdout(Stdio::piped()).stderr(Stdio::inherit());
         let mut child = command.spawn().unwrap();
         let stdout = BufReader::new(child.stdout.take().unwrap());
@@ -52,9 +54,16 @@ impl Running {
         self.child.wait().unwrap();
     }
 
-    fn interrupt(&self) {
-        let pid = Pid::from_child(&self.child);
-        kill_process(pid, Signal::INT).unwrap();
+    /// Waits for its end, and returns its exit code.
+    pub(crate) fn ended(mut self) -> Option<i32> {
+        self.child.wait().unwrap().code()
+    }
+
+    /// As Ctrl-C does. Windows has no way to send it to another process alone.
+    #[cfg(unix)]
+    pub(crate) fn interrupt(&self) {
+        use rustix::process::{Pid, Signal, kill_process};
+        kill_process(Pid::from_child(&self.child), Signal::INT).unwrap();
     }
 }
 
@@ -65,6 +74,7 @@ impl Drop for Running {
     }
 }
 
+#[cfg(unix)]
 #[test]
 fn dev_brings_the_sample_to_ready_and_leaves_nothing() {
     let folder = tempfile::tempdir().unwrap();
@@ -74,8 +84,8 @@ fn dev_brings_the_sample_to_ready_and_leaves_nothing() {
     dev.wait_for("crds");
     let export = dev.wait_for("export KUBECONFIG=");
     assert!(export.ends_with(".windlass/kubeconfig"), "{export}");
-    let mode = std::fs::metadata(&kubeconfig).unwrap().permissions().mode();
-    assert_eq!(mode & 0o777, 0o600, "it holds a key");
+    let permissions = std::fs::metadata(&kubeconfig).unwrap().permissions();
+    assert_eq!(std::os::unix::fs::PermissionsExt::mode(&permissions) & 0o777, 0o600, "it holds a key");
     dev.wait_for("webserver-sample  Ready 3/3");
     assert!(dev.seen.iter().all(|line| !line.contains('\u{1b}')), "no colours in a pipe: {:#?}", dev.seen);
 
@@ -85,6 +95,7 @@ fn dev_brings_the_sample_to_ready_and_leaves_nothing() {
     assert!(!kubeconfig.exists(), "the kubeconfig goes with its cluster");
 }
 
+#[cfg(unix)]
 #[test]
 fn a_cluster_alone_has_a_node_and_ends_on_demand() {
     let folder = tempfile::tempdir().unwrap();
@@ -97,6 +108,7 @@ fn a_cluster_alone_has_a_node_and_ends_on_demand() {
     assert_eq!(cluster.child.wait().unwrap().code(), Some(0));
 }
 
+#[cfg(unix)]
 #[test]
 fn operators_run_on_a_cluster_that_somebody_else_started() {
     let folder = tempfile::tempdir().unwrap();

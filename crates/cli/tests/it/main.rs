@@ -2,6 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 
+mod cluster;
 mod command;
+mod crd;
 mod dev;
 mod restart;
+mod scaffold;

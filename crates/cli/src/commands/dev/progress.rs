@@ -1,6 +1,6 @@
 //! What becomes of the objects of the operators' kinds: one line each time it changes.
 //!
-//! Enters: watches of all kinds. Leaves: lines such as `webserver-sample  Ready 3/3`.
+//! Enters: watches of these kinds. Leaves: lines such as `webserver-sample  Ready 3/3`.
 
 use std::{collections::BTreeMap, time::Instant};
 
@@ -8,10 +8,9 @@ use futures::{StreamExt, TryStreamExt, stream};
 use serde_json::Value;
 use windlass::kube::{
     Api, Client, ResourceExt,
-    api::DynamicObject,
+    api::{ApiResource, DynamicObject},
     runtime::watcher::{self, Event, watcher},
 };
-use windlass_operators::Entry;
 
 use crate::{error::Error, printer::Printer};
 
@@ -28,13 +27,13 @@ struct State {
 /// Prints the state of every object, whenever it changes. Returns only when printing fails.
 pub(in crate::commands) async fn show(
     client: &Client,
-    entries: &[&Entry],
+    kinds: &[ApiResource],
     begin: Instant,
     printer: Printer,
 ) -> Result<(), Error> {
-    let streams = entries.iter().map(|entry| {
-        let api = Api::<DynamicObject>::all_with(client.clone(), &entry.resource());
-        let name = entry.name;
+    let streams = kinds.iter().map(|kind| {
+        let api = Api::<DynamicObject>::all_with(client.clone(), kind);
+        let name = kind.plural.as_str();
         watcher(api, watcher::Config::default()).map_ok(move |event| (name, event)).boxed()
     });
     let mut events = stream::select_all(streams);
@@ -74,8 +73,9 @@ fn changed(
     let first = known.is_none() && state.good;
     let mut rest = state.rest.clone();
     if first {
+        let gap = if rest.is_empty() { "" } else { "  " };
         let time = begin.elapsed().as_millis();
-        rest = format!("{rest}  ({time} ms)");
+        rest = format!("{rest}{gap}({time} ms)");
     }
     printer.state(&title(object), state.good, state.word, &rest)?;
     shown.insert(key(kind, object), state);

@@ -1,0 +1,127 @@
+//! `cargo build` in a project, and the program that comes out of it.
+//!
+//! Enters: a project. Leaves: the path of its program. What cargo and the compiler say to people goes to stderr as it
+//! is said, with colours where a terminal shows them.
+
+use std::{
+    path::{Path, PathBuf},
+    process::Stdio,
+};
+
+use serde_json::Value;
+use tokio::process::Command;
+
+use super::{Error, Project};
+
+/// How a build talks.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Manner {
+    /// Tell of errors and warnings alone.
+    pub(crate) quiet: bool,
+    /// No colours, wherever it is shown.
+    pub(crate) plain: bool,
+    /// With what a debugger needs.
+    pub(crate) debugger: bool,
+}
+
+impl Project {
+    /// Builds the project, and returns its program.
+    pub(crate) async fn build(&self, manner: Manner) -> Result<PathBuf, Error> {
+        let program = cargo();
+        let mut command = Command::new(&program);
+        command.args(["build", "--message-format=json-render-diagnostics"]);
+        if manner.quiet {
+            command.arg("--quiet");
+        }
+        if manner.plain {
+            command.args(["--color", "never"]);
+        }
+        if manner.debugger {
+            // Variables, not only lines; what the project's profile says of its dependencies stays.
+            command.args(["--config", "profile.dev.debug=2"]);
+        }
+        command.current_dir(&self.root).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit());
+        let running = command.kill_on_drop(true).spawn();
+        let running = running.map_err(|source| Error::NoCargo { program: program.clone(), source })?;
+        let output = running.wait_with_output().await;
+        let output = output.map_err(|source| Error::NoCargo { program, source })?;
+        if !output.status.success() {
+            return Err(Error::Build { name: self.name.clone(), status: output.status });
+        }
+        self.program(&String::from_utf8_lossy(&output.stdout))
+    }
+
+    /// The program among what cargo tells that it has built: the only one, or the one with the project's name.
+    fn program(&self, messages: &str) -> Result<PathBuf, Error> {
+        let parsed = messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        let mut programs: Vec<(String, PathBuf)> = parsed
+            .filter(|message| message["reason"] == "compiler-artifact")
+            .filter_map(|message| {
+                let name = message["target"]["name"].as_str()?.to_owned();
+                Some((name, PathBuf::from(message["executable"].as_str()?)))
+            })
+            .collect();
+        if let Some(position) = programs.iter().position(|(name, _)| *name == self.name) {
+            return Ok(programs.swap_remove(position).1);
+        }
+        match programs.len() {
+            0 => Err(Error::NoProgram { name: self.name.clone() }),
+            1 => Ok(programs.swap_remove(0).1),
+            _ => Err(Error::Programs {
+                name: self.name.clone(),
+                programs: programs.into_iter().map(|(name, _)| name).collect(),
+            }),
+        }
+    }
+}
+
+/// The cargo that is asked for: the one that runs this, or the one in the path.
+pub(crate) fn cargo() -> PathBuf {
+    std::env::var_os("CARGO").filter(|path| !path.is_empty()).map_or_else(|| "cargo".into(), PathBuf::from)
+}
+
+/// Runs a subcommand of the operator's program, and returns what it prints.
+pub(crate) async fn printed(program: &Path, root: &Path, arguments: &[&str]) -> Result<String, Error> {
+    let mut command = Command::new(program);
+    command.args(arguments).current_dir(root).stdin(Stdio::null()).kill_on_drop(true);
+    let output = command.output().await;
+    let output = output.map_err(|source| Error::Run { program: program.to_owned(), source })?;
+    if !output.status.success() {
+        let name = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        return Err(Error::Failed { command: format!("{name} {}", arguments.join(" ")), said });
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn project() -> Project {
+        Project { root: "/shop".into(), name: "shop".into(), cli_version: String::new() }
+    }
+
+    fn artifact(name: &str, executable: &str) -> String {
+        format!(r#"{{"reason":"compiler-artifact","target":{{"name":"{name}"}},"executable":{executable}}}"#)
+    }
+
+    #[test]
+    fn the_program_is_the_only_one_or_the_one_of_the_projects_name() {
+        let library = artifact("shop", "null");
+        let only = artifact("other", "\"/t/other\"");
+        let messages = format!("{library}\nnot json\n{only}\n");
+        assert_eq!(project().program(&messages).unwrap(), Path::new("/t/other"));
+        let both = format!("{messages}{}\n", artifact("shop", "\"/t/shop\""));
+        assert_eq!(project().program(&both).unwrap(), Path::new("/t/shop"));
+    }
+
+    #[test]
+    fn no_program_or_several_are_errors_with_advice() {
+        let none = project().program(&artifact("shop", "null")).unwrap_err();
+        assert!(none.hint().unwrap().contains("src/main.rs"), "{none}");
+        let several = [artifact("a", "\"/t/a\""), artifact("b", "\"/t/b\"")].join("\n");
+        let several = project().program(&several).unwrap_err();
+        assert!(several.to_string().contains("(a, b)"), "{several}");
+    }
+}

@@ -6,7 +6,7 @@ default:
     @just --list --unsorted
 
 # Every check that needs no cluster, cheapest first
-check: fmt-check typos lint test otlp stranger generated deny
+check: fmt-check typos lint test otlp stranger walk generated deny package
 
 # Format all Rust code
 fmt:
@@ -37,6 +37,18 @@ otlp:
 stranger:
     cargo test --package windlass --test stranger
 
+# The tutorial of docs/, executed line by line in a project of its own (needs kubectl and make)
+tutorial:
+    cargo test --package windlass-cli --test tutorial -- --nocapture
+
+# A new project with kinds of every sort: what is scaffolded compiles, passes its tests and has no warnings
+walk:
+    cargo test --package windlass-cli --test walk --test cronjob
+
+# The inner loop of an author: dev, run, doctor and a debugger on a project that is compiled (needs gdb and gdbserver)
+project:
+    cargo test --package windlass-cli --test project -- --nocapture
+
 # Fail if a generated file differs from what its generator writes
 generated:
     cargo metadata --locked --format-version 1 > /dev/null
@@ -46,6 +58,45 @@ generated:
 # Licences, sources and duplicate versions of all dependencies
 deny:
     cargo deny check bans licenses sources
+
+# The systems of most authors: Windows is linked, macOS type-checked (needs rustup, gcc-mingw-w64-x86-64 and cargo-zigbuild)
+targets:
+    rustup target add x86_64-pc-windows-gnu aarch64-apple-darwin
+    cargo build --target x86_64-pc-windows-gnu --package windlass-cli
+    cargo-zigbuild check --target aarch64-apple-darwin --workspace
+
+# The tests, type-checked for Windows
+windows-tests:
+    rustup target add x86_64-pc-windows-gnu
+    cargo check --target x86_64-pc-windows-gnu --workspace --tests
+
+# The crates as they would be published, checked where nothing else of the repository is
+package:
+    #!/usr/bin/env bash
+    set -euo pipefail
+    packages="${CARGO_TARGET_DIR:-target}/package"
+    rm -rf "$packages"
+    cargo package --workspace --exclude xtask --exclude windlass-bench --no-verify --allow-dirty
+    mkdir "$packages/alone"
+    for crate in "$packages"/*.crate; do
+        name=$(basename "$crate" .crate)
+        tar -xf "$crate" -C "$packages/alone"
+        [ -s "$packages/alone/$name/README.md" ] || { echo "$name has no README.md" >&2; exit 1; }
+        cmp LICENSE "$packages/alone/$name/LICENSE"
+        [ "$(stat -c %s "$crate")" -lt 2000000 ] || { echo "$name is larger than 2 MB" >&2; exit 1; }
+    done
+    # With our profile and our versions, so that what is built already serves here too.
+    {
+        printf '[workspace]\nresolver = "3"\nmembers = ["windlass*"]\n\n[patch.crates-io]\n'
+        for folder in "$packages"/alone/*/; do
+            name=$(basename "$folder")
+            echo "${name%-[0-9]*} = { path = \"$name\" }"
+        done
+        echo
+        sed -n '/^\[profile\.dev/,/^$/p' Cargo.toml
+    } > "$packages/alone/Cargo.toml"
+    cp Cargo.lock "$packages/alone/"
+    CARGO_TARGET_DIR="$(realpath "$packages/..")" cargo check --workspace --manifest-path "$packages/alone/Cargo.toml"
 
 # A real Kubernetes with a node: smoke test, real-cluster tests (needs root, Go, Node, apt and containerd)
 real:

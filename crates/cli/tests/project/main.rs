@@ -9,4 +9,5 @@
 mod author;
 mod debugger;
 mod dev;
+mod disk;
 mod run;

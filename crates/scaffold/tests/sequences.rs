@@ -1,6 +1,8 @@
 //! Any sequence of commands leaves a project that is what its PROJECT says: nothing is left to upgrade, a command that
 //! is refused changes nothing, and a project whose kinds are all deleted is the one that `init` made.
 
+#![expect(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
+
 use std::{collections::BTreeMap, fs, path::Path};
 
 use proptest::prelude::*;
@@ -137,11 +139,11 @@ fn delete_everything(root: &Path) {
             version: resource.version.clone(),
             kind: resource.kind.clone(),
         });
-        let plans = targets.flat_map(|target| {
+        let mut plans = targets.flat_map(|target| {
             let all = WebhookRequest::default();
             [delete_api(root, &target, false), delete_webhook(root, &target, all, false)]
         });
-        let plan = plans.filter_map(Result::ok).next().expect("one of the kinds must be free to go");
+        let plan = plans.find_map(Result::ok).expect("one of the kinds must be free to go");
         assert_eq!(plan.kept, [""; 0], "nobody changed anything");
         carry_out(&plan);
     }

@@ -8,7 +8,7 @@ use std::{
 
 use windlass_scaffold::{Change, Plan};
 
-use crate::{error::Error, printer::Printer, signals::Signals};
+use crate::{error::Error, printer::Printer, project::build, signals::Signals};
 
 /// The versions that this windlass was built with.
 pub(super) const LOCK: &str = include_str!(concat!(env!("OUT_DIR"), "/Cargo.lock"));
@@ -121,7 +121,7 @@ fn show(plan: &Plan, printer: Printer) -> Result<(), Error> {
 pub(super) fn make(root: &Path, printer: Printer) -> Result<(), Error> {
     const COMMAND: [&str; 6] = ["run", "--quiet", "--", "manifests", "--out", "config"];
     printer.fact("run", format_args!("cargo {}", COMMAND.join(" ")))?;
-    let ran = Command::new("cargo").args(COMMAND).current_dir(root).stdout(Stdio::null()).status();
+    let ran = cargo(root).args(COMMAND).stdout(Stdio::null()).status();
     match ran {
         Ok(status) if status.success() => Ok(()),
         Ok(_) => {
@@ -136,10 +136,16 @@ pub(super) fn make(root: &Path, printer: Printer) -> Result<(), Error> {
 /// Lets Cargo bring Cargo.lock in line with Cargo.toml, from what is in its cache. It does that by itself at the first
 /// build, so nothing is lost where there is no Cargo, or not everything is in its cache.
 pub(super) fn settle_lock(root: &Path) {
-    let _ = Command::new("cargo")
-        .args(["metadata", "--offline", "--format-version", "1", "--quiet"])
-        .current_dir(root)
-        .output();
+    let _ = cargo(root).args(["metadata", "--offline", "--format-version", "1", "--quiet"]).output();
+}
+
+fn cargo(root: &Path) -> Command {
+    let mut command = Command::new(build::cargo());
+    command.current_dir(root);
+    for variable in build::of_another_package() {
+        command.env_remove(variable);
+    }
+    command
 }
 
 /// A path as one would type it from here.

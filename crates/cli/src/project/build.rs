@@ -4,6 +4,7 @@
 //! is said, with colours where a terminal shows them.
 
 use std::{
+    ffi::OsString,
     path::{Path, PathBuf},
     process::Stdio,
 };
@@ -30,6 +31,9 @@ impl Project {
         let program = cargo();
         let mut command = Command::new(&program);
         command.args(["build", "--message-format=json-render-diagnostics"]);
+        for variable in of_another_package() {
+            command.env_remove(variable);
+        }
         if manner.quiet {
             command.arg("--quiet");
         }
@@ -80,6 +84,13 @@ pub(crate) fn cargo() -> PathBuf {
     std::env::var_os("CARGO").filter(|path| !path.is_empty()).map_or_else(|| "cargo".into(), PathBuf::from)
 }
 
+/// The variables in which a `cargo run` or `cargo test` around this process describes its package. A build script that
+/// watches them would take them for its own, and run again with everything that depends on it: the next time, too.
+pub(crate) fn of_another_package() -> impl Iterator<Item = OsString> {
+    let describes = |name: &str| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_");
+    std::env::vars_os().map(|(name, _)| name).filter(move |name| name.to_str().is_some_and(describes))
+}
+
 /// Runs a subcommand of the operator's program, and returns what it prints.
 pub(crate) async fn printed(program: &Path, root: &Path, arguments: &[&str]) -> Result<String, Error> {
     let mut command = Command::new(program);
@@ -114,6 +125,14 @@ mod tests {
         assert_eq!(project().program(&messages).unwrap(), Path::new("/t/other"));
         let both = format!("{messages}{}\n", artifact("shop", "\"/t/shop\""));
         assert_eq!(project().program(&both).unwrap(), Path::new("/t/shop"));
+    }
+
+    #[test]
+    fn what_describes_another_package_is_known() {
+        // Cargo describes this one to its tests.
+        let found: Vec<OsString> = of_another_package().collect();
+        assert!(found.contains(&"CARGO_PKG_NAME".into()) && found.contains(&"CARGO_MANIFEST_DIR".into()));
+        assert!(!found.contains(&"CARGO".into()) && !found.contains(&"PATH".into()), "{found:?}");
     }
 
     #[test]

@@ -46,6 +46,12 @@ impl Terminal {
     fn bash(&self, script: &str, output: &Path) -> Command {
         let mut bash = Command::new("bash");
         bash.args(["-c", script]).current_dir(self.folder());
+        // A reader's shell knows nothing of the package whose test this is; build scripts that watch it would run again.
+        for (name, _) in std::env::vars() {
+            if name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_") {
+                bash.env_remove(name);
+            }
+        }
         bash.envs(self.environment.iter().map(|(key, value)| (key, value)));
         // Nobody is there to answer a question.
         bash.stdin(Stdio::null()).stdout(append(output)).stderr(append(output));

@@ -35,7 +35,7 @@ otlp:
 
 # The example of the SDK's front page in a crate of its own, outside the workspace
 stranger:
-    cargo test --package windlass --test stranger
+    cargo test --workspace --test stranger
 
 # The tutorial of docs/, executed line by line in a project of its own (needs kubectl and make)
 tutorial:

@@ -57,6 +57,8 @@ pub struct Operator {
     field_manager: Option<String>,
     former_field_managers: Vec<String>,
     drain: Duration,
+    /// How long webhooks are answered after the end was asked for.
+    shutdown_delay: Duration,
     /// How long the first lists may take; what is usual for a library or a program unless set.
     sync_timeout: Option<Duration>,
     patience: Patience,
@@ -78,6 +80,8 @@ pub struct Operator {
     debugging: bool,
     in_process: bool,
     transforms: Transforms,
+    /// What the Deployment passes to the program beside what it passes to every operator.
+    arguments: Vec<String>,
 }
 
 impl fmt::Debug for Operator {
@@ -103,6 +107,7 @@ impl Operator {
             field_manager: None,
             former_field_managers: Vec::new(),
             drain: Duration::from_secs(30),
+            shutdown_delay: Duration::ZERO,
             sync_timeout: None,
             patience: Patience::default(),
             leader: None,
@@ -120,6 +125,7 @@ impl Operator {
             debugging: false,
             in_process: false,
             transforms: Transforms::default(),
+            arguments: Vec::new(),
         }
     }
 
@@ -131,6 +137,12 @@ impl Operator {
     /// Adds a controller.
     pub fn controller<C: Reconciler>(mut self, controller: Controller<C>) -> Self {
         self.controllers.push(Box::new(controller));
+        self
+    }
+
+    /// Has the program started with this argument in a cluster: one of the author's own that decides what it is.
+    pub fn argument(mut self, argument: impl Into<String>) -> Self {
+        self.arguments.push(argument.into());
         self
     }
 

@@ -54,7 +54,7 @@ enum Command {
     ExplainRbac(explain::ExplainArgs),
     /// Apply the CRDs; with --image, everything that `manifests` prints
     Install(install::InstallArgs),
-    /// Delete what `install` applies; the CRDs, and with them every object of their kinds, only with --crds
+    /// Delete what `install` applies; the CRDs only with --crds, and those with objects only when their number is said
     Uninstall(install::UninstallArgs),
 }
 

@@ -128,6 +128,9 @@ given! {
         /// How long running reconciles may take to finish after a signal [default: 30s]
         #[arg(long, env = "GRACEFUL_SHUTDOWN_TIMEOUT")]
         graceful_shutdown_timeout: Time,
+        /// How long webhooks are answered after a signal, until the API server knows that they are not [default: 0s]
+        #[arg(long, env = "SHUTDOWN_DELAY_DURATION")]
+        shutdown_delay_duration: Time,
         /// Whether webhooks are served [default: true]
         #[arg(long, env = "ENABLE_WEBHOOKS", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
         enable_webhooks: bool,
@@ -239,6 +242,11 @@ impl Settings {
     pub(super) fn probes(&self) -> Option<SocketAddr> {
         let default = BindAddress(Some(SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), 8081)));
         self.given.health_probe_bind_address.unwrap_or(default).0
+    }
+
+    /// How long webhooks are answered after a signal.
+    pub(super) fn shutdown_delay(&self) -> Duration {
+        self.given.shutdown_delay_duration.map(|time| time.0).unwrap_or_default()
     }
 
     pub(super) fn drain(&self) -> Option<Duration> {

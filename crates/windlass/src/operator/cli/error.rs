@@ -41,6 +41,8 @@ pub(super) enum CliError {
     Stale { files: usize, folder: PathBuf, command: String },
     #[error(transparent)]
     Install(#[from] InstallError),
+    #[error("{0} objects would be lost with the CRDs, and nothing was deleted")]
+    Objects(usize),
     #[error(transparent)]
     Run(#[from] RunError),
 }
@@ -49,6 +51,9 @@ impl CliError {
     pub(super) fn hint(&self) -> Option<String> {
         match self {
             Self::Settings(error) => return error.hint(),
+            Self::Objects(total) => {
+                return Some(format!("to lose them, say how many: --delete-objects={total}"));
+            }
             Self::Stale { command, .. } => return Some(format!("write it anew: {command}")),
             _ => {}
         }

@@ -50,6 +50,7 @@ async fn work(
 ) -> Result<(), CliError> {
     operator.alone = true;
     operator.drain = settings.drain().unwrap_or(operator.drain);
+    operator.shutdown_delay = settings.shutdown_delay();
     operator.namespaces = settings.namespaces().unwrap_or(operator.namespaces);
     operator.patience.request = settings.request_timeout().unwrap_or(operator.patience.request);
     operator.dry_run |= settings.dry_run();

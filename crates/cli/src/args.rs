@@ -2,6 +2,7 @@
 
 mod cluster;
 mod crd;
+mod deploy;
 mod dev;
 mod operators;
 mod output;
@@ -15,6 +16,11 @@ pub(crate) mod scaffold;
 pub(crate) use self::{
     cluster::{ClusterArgs, ClusterCommand, ClusterGroup, KubeconfigArgs, NameArgs, StatusArgs, UpArgs},
     crd::{CrdCommand, DiffArgs, Output},
+    deploy::{
+        DeployArgs, InstallArgs, OperatorsDeployArgs, OperatorsInstallArgs, OperatorsUndeployArgs,
+        OperatorsUninstallArgs, ProjectDeployArgs, ProjectInstallArgs, ProjectUndeployArgs,
+        ProjectUninstallArgs, SafetyArgs, UndeployArgs, UninstallArgs,
+    },
     dev::DevArgs,
     operators::{OperatorsCommand, RunArgs},
     output::Format,
@@ -59,6 +65,18 @@ pub(crate) enum Command {
     Run(ProjectRunArgs),
     /// Write what runs the project's operator in a cluster: CRDs, RBAC, a Deployment
     Manifests(ManifestsArgs),
+    /// Apply the project's CRDs to the cluster of the kubeconfig
+    #[command(after_help = deploy::INSTALL_EXAMPLES)]
+    Install(ProjectInstallArgs),
+    /// Delete the project's CRDs; those with objects only when their number is said
+    #[command(after_help = deploy::UNINSTALL_EXAMPLES)]
+    Uninstall(ProjectUninstallArgs),
+    /// Deploy the project's operator, or upgrade it, and wait until it is ready
+    #[command(after_help = deploy::DEPLOY_EXAMPLES)]
+    Deploy(ProjectDeployArgs),
+    /// Take the project's operator out of the cluster; CRDs and their objects stay
+    #[command(after_help = deploy::UNDEPLOY_EXAMPLES)]
+    Undeploy(ProjectUndeployArgs),
     /// Show every permission of the project's operator, and the line of code that asked for it
     ExplainRbac(ExplainRbacArgs),
     /// Look whether everything is there that Windlass, the project and its cluster need

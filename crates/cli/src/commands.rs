@@ -3,6 +3,7 @@
 mod cluster;
 pub(crate) mod crd;
 mod create;
+mod deploy;
 mod dev;
 mod doctor;
 mod init;
@@ -61,6 +62,10 @@ pub(crate) fn execute(cli: Cli, printer: Printer) -> Result<(), Error> {
             block_on(run::run(&args, cli.verbose, printer))
         }
         Command::Manifests(args) => block_on(subcommand::manifests(&args)),
+        Command::Install(args) => block_on(deploy::project::install(&args, printer)),
+        Command::Uninstall(args) => block_on(deploy::project::uninstall(&args, printer)),
+        Command::Deploy(args) => block_on(deploy::project::deploy(&args, printer)),
+        Command::Undeploy(args) => block_on(deploy::project::undeploy(&args, printer)),
         Command::ExplainRbac(args) => block_on(subcommand::explain_rbac(&args)),
         Command::Doctor(args) => block_on(doctor::run(&args, printer)),
         Command::Cluster(ClusterGroup { command }) => match command {
@@ -78,6 +83,16 @@ pub(crate) fn execute(cli: Cli, printer: Printer) -> Result<(), Error> {
             block_on(operators::run(&args, printer))
         }
         Command::Operators(OperatorsCommand::Manifests { out }) => operators::manifests(&out, printer),
+        Command::Operators(OperatorsCommand::Install(args)) => {
+            block_on(deploy::seven::install(&args, printer))
+        }
+        Command::Operators(OperatorsCommand::Uninstall(args)) => {
+            block_on(deploy::seven::uninstall(&args, printer))
+        }
+        Command::Operators(OperatorsCommand::Deploy(args)) => block_on(deploy::seven::deploy(&args, printer)),
+        Command::Operators(OperatorsCommand::Undeploy(args)) => {
+            block_on(deploy::seven::undeploy(&args, printer))
+        }
         Command::Crd(CrdCommand::Diff(args)) => crd::diff(&args, printer),
         Command::Version => {
             let version = env!("CARGO_PKG_VERSION");

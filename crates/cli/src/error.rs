@@ -96,6 +96,12 @@ pub(crate) enum Error {
     OperatorsPanicked(#[source] tokio::task::JoinError),
     #[error(transparent)]
     Crd(#[from] crate::commands::crd::Error),
+    #[error(transparent)]
+    Deploy(#[from] windlass_deploy::Error),
+    #[error("failed to find the operator's image")]
+    NoImage,
+    #[error("failed to read {}", path.display())]
+    ReadObjects { path: PathBuf, source: io::Error },
 }
 
 impl Error {
@@ -157,6 +163,10 @@ impl Error {
                 Some("a request or a reconcile did not end; RUST_LOG=debug shows which ones began".into())
             }
             Self::Crd(error) => error.hint(),
+            Self::Deploy(error) => error.hint(),
+            Self::NoImage => Some(
+                "name it with --image, or write config/ with one: windlass manifests -- --image IMAGE".into(),
+            ),
             Self::WriteManifest { .. } => Some("choose another place with --out DIR".into()),
             Self::WriteKubeconfig { .. } => Some("choose another place with --kubeconfig FILE".into()),
             _ => None,
@@ -188,6 +198,9 @@ impl Error {
             | Self::Client(_)
             | Self::WebhookUrl(_)
             | Self::WriteManifest { .. }
+            | Self::Deploy(_)
+            | Self::NoImage
+            | Self::ReadObjects { .. }
             | Self::Install(_) => ExitStatus::Failure,
             _ => ExitStatus::Error,
         }

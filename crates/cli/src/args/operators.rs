@@ -4,6 +4,10 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
+use super::deploy::{
+    OperatorsDeployArgs, OperatorsInstallArgs, OperatorsUndeployArgs, OperatorsUninstallArgs,
+};
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum OperatorsCommand {
     /// Install the CRDs and run the operators on a cluster, until Ctrl-C
@@ -14,6 +18,14 @@ pub(crate) enum OperatorsCommand {
         #[arg(long, value_name = "DIR")]
         out: PathBuf,
     },
+    /// Apply the CRDs to the cluster of the kubeconfig
+    Install(OperatorsInstallArgs),
+    /// Delete the CRDs; those with objects only when their number is said
+    Uninstall(OperatorsUninstallArgs),
+    /// Deploy the operators, or upgrade them, and wait until they are ready
+    Deploy(OperatorsDeployArgs),
+    /// Take the operators out of the cluster; CRDs and their objects stay
+    Undeploy(OperatorsUndeployArgs),
 }
 
 #[derive(Debug, Args)]

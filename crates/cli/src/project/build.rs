@@ -4,6 +4,7 @@
 //! is said, with colours where a terminal shows them.
 
 use std::{
+    ffi::OsStr,
     path::{Path, PathBuf},
     process::Stdio,
 };
@@ -81,7 +82,11 @@ pub(crate) fn cargo() -> PathBuf {
 }
 
 /// Runs a subcommand of the operator's program, and returns what it prints.
-pub(crate) async fn printed(program: &Path, root: &Path, arguments: &[&str]) -> Result<String, Error> {
+pub(crate) async fn printed(
+    program: &Path,
+    root: &Path,
+    arguments: &[impl AsRef<OsStr>],
+) -> Result<String, Error> {
     let mut command = Command::new(program);
     command.args(arguments).current_dir(root).stdin(Stdio::null()).kill_on_drop(true);
     let output = command.output().await;
@@ -89,7 +94,8 @@ pub(crate) async fn printed(program: &Path, root: &Path, arguments: &[&str]) -> 
     if !output.status.success() {
         let name = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        return Err(Error::Failed { command: format!("{name} {}", arguments.join(" ")), said });
+        let words: Vec<_> = arguments.iter().map(|word| word.as_ref().to_string_lossy()).collect();
+        return Err(Error::Failed { command: format!("{name} {}", words.join(" ")), said });
     }
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }

@@ -92,7 +92,16 @@ fn a_kubeconfig_that_is_not_there_is_an_error_with_advice() {
 #[test]
 fn commands_of_a_project_say_elsewhere_how_to_come_to_one() {
     let folder = tempfile::tempdir().unwrap();
-    let lines: [&[&str]; 4] = [&["run"], &["manifests"], &["explain-rbac"], &["dev", "--debugger", ":2345"]];
+    let lines: [&[&str]; 8] = [
+        &["run"],
+        &["manifests"],
+        &["explain-rbac"],
+        &["dev", "--debugger", ":2345"],
+        &["install"],
+        &["uninstall"],
+        &["deploy", "--image", "a:1"],
+        &["undeploy"],
+    ];
     for arguments in lines {
         let output = windlass().args(arguments).current_dir(folder.path()).output().unwrap();
         assert_eq!(output.status.code(), Some(1), "{arguments:?}");

@@ -5,6 +5,7 @@
 mod cluster;
 mod command;
 mod crd;
+mod deploy;
 mod dev;
 mod restart;
 mod scaffold;

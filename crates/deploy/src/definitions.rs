@@ -94,6 +94,12 @@ impl Step {
             && same.iter().all(|pointer| live.pointer(pointer) == self.after.pointer(pointer))
     }
 
+    /// Whether what it is to be in the end waits for an operator that converts.
+    pub(crate) fn needs_the_operator(&self) -> bool {
+        let changes = !matches!(&self.during, During::Applied(definition) if *definition == self.after);
+        changes && self.after["spec"]["conversion"]["strategy"] == "Webhook"
+    }
+
     /// The version in which objects are stored in the end, if some may be stored in another.
     pub(crate) fn rewrite(&self, live: &Value) -> Option<String> {
         let storage = storage(&self.after)?;

@@ -15,7 +15,7 @@ use crate::{
     definitions::{During, Step},
     error::Error,
     history::History,
-    migration, objects,
+    migration, objects, owners,
     release::{Release, asks},
     target::{Identity, Target},
     wait,
@@ -57,7 +57,10 @@ impl<'a> Deployer<'a> {
     }
 
     /// Installs the definitions of a release, and waits until they are served.
+    ///
+    /// Without the operator nobody converts objects: a definition that has no conversion yet is not given one.
     pub async fn install(&self, release: &Release) -> Result<(), Error> {
+        let release = &self.without_conversion(release).await?;
         Needs::default().defining(release).check(&self.client).await?;
         let steps = self.steps(release, false).await?;
         self.rehearse_definitions(release, &steps).await?;
@@ -125,6 +128,13 @@ impl<'a> Deployer<'a> {
         }
         self.apply(release, asks).await?;
         for step in &steps {
+            if self.options.wait.is_none() && step.needs_the_operator() {
+                (self.tell)(&format!(
+                    "{} stores its new version once this is run again and waits",
+                    step.target
+                ));
+                continue;
+            }
             self.after_rollout(step, release).await?;
         }
         self.prune(release, &former).await?;
@@ -158,7 +168,10 @@ impl<'a> Deployer<'a> {
             if keep || wanted.contains(&target.identity()) || !seen.insert(target.identity()) {
                 continue;
             }
-            if target.delete(&self.client, None).await? {
+            let Some(found) = target.found(&self.client).await? else { continue };
+            if owners::is_own(&found, &release.name)
+                && target.delete(&self.client, found.metadata.uid).await?
+            {
                 (self.tell)(&format!("deleted {target}, which is no longer part of it"));
             }
         }
@@ -205,6 +218,25 @@ impl<'a> Deployer<'a> {
             Some(version) => migration::rewrite(&self.client, &step.target, &version, self.tell).await,
             None => Ok(()),
         }
+    }
+
+    /// The release as it is installed without its operator.
+    pub(super) async fn without_conversion(&self, release: &Release) -> Result<Release, Error> {
+        let mut objects = Vec::new();
+        for object in release.objects() {
+            let mut object = object.clone();
+            let target = Target::of(&object);
+            if target.is_crd() && object["spec"]["conversion"]["strategy"] == "Webhook" {
+                let live = target.found(&self.client).await?;
+                let converts =
+                    live.is_some_and(|live| live.data["spec"]["conversion"]["strategy"] == "Webhook");
+                if let (false, Some(spec)) = (converts, object["spec"].as_object_mut()) {
+                    spec.remove("conversion");
+                }
+            }
+            objects.push(object);
+        }
+        Ok(Release::of(release.name.clone(), release.namespace.clone(), objects))
     }
 
     fn applier<'b>(&'b self, release: &'b Release) -> Applier<'b> {

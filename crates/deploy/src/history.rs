@@ -177,10 +177,13 @@ impl<'a> History<'a> {
         self.records.iter().find(|record| record.revision == revision)
     }
 
-    /// Everything that the kept revisions may have put into the cluster.
+    /// Everything that the revision which runs, and those that were begun after it, may have put into the cluster. What older
+    /// ones had was deleted in their time, and whoever has such a name now is somebody else.
     pub(crate) fn objects(&self) -> Result<Vec<Value>, Error> {
+        let running = self.records.iter().rfind(|record| record.state == State::Deployed);
+        let since = running.map_or(0, |record| record.revision);
         let mut objects = Vec::new();
-        for record in &self.records {
+        for record in self.records.iter().filter(|record| record.revision >= since) {
             objects.extend(record.objects()?);
         }
         Ok(objects)

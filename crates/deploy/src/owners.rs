@@ -14,11 +14,7 @@ const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
 /// Whether somebody else has put a label on the object that says so. An object that this operator has applied before is
 /// this operator's, whatever it bears.
 pub(crate) fn stranger(found: &DynamicObject, operator: &str) -> Option<String> {
-    let fields = found.metadata.managed_fields.iter().flatten();
-    let applied = fields.clone().any(|entry| {
-        entry.manager.as_deref() == Some(operator) && entry.operation.as_deref() == Some("Apply")
-    });
-    if applied {
+    if applied(found, operator) {
         return None;
     }
     let labels = found.metadata.labels.clone().unwrap_or_default();
@@ -34,6 +30,31 @@ pub(crate) fn stranger(found: &DynamicObject, operator: &str) -> Option<String> 
         (_, Some(manager)) if manager != "windlass" => Some(format!("its label {MANAGED_BY} is {manager}")),
         _ => None,
     }
+}
+
+fn applied(found: &DynamicObject, operator: &str) -> bool {
+    found.metadata.managed_fields.iter().flatten().any(|entry| {
+        entry.manager.as_deref() == Some(operator) && entry.operation.as_deref() == Some("Apply")
+    })
+}
+
+/// Whether the object came with this operator, and may go with it.
+pub(crate) fn is_own(found: &DynamicObject, operator: &str) -> bool {
+    applied(found, operator) || labelled(found, operator)
+}
+
+/// Whether nobody but this operator and the cluster itself has a hand in the object: then it was made for the operator.
+pub(crate) fn is_only_own(found: &DynamicObject, operator: &str) -> bool {
+    const CLUSTER: [&str; 3] = ["kube-controller-manager", "kube-apiserver", "windlass-cluster"];
+    let entries = found.metadata.managed_fields.iter().flatten();
+    let managers = entries.filter_map(|entry| entry.manager.as_deref());
+    labelled(found, operator)
+        && managers.into_iter().all(|manager| {
+            manager == operator
+                || OURS.contains(&manager)
+                || PEOPLE.contains(&manager)
+                || CLUSTER.contains(&manager)
+        })
 }
 
 /// Whether the object bears the labels that this operator's manifests have.

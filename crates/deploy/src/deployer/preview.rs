@@ -11,7 +11,14 @@ impl Deployer<'_> {
     /// Tells what [`deploy`](Self::deploy) would do, or with `definitions_only` what [`install`](Self::install) would, and
     /// does nothing.
     pub async fn preview(&self, release: &Release, definitions_only: bool) -> Result<(), Error> {
-        self.namespace_stays(&release.namespace).await?;
+        let installed;
+        let release = if definitions_only {
+            installed = self.without_conversion(release).await?;
+            &installed
+        } else {
+            self.namespace_stays(&release.namespace).await?;
+            release
+        };
         let needs = Needs::default().defining(release);
         let needs = if definitions_only { needs } else { needs.applying(release) };
         needs.check(&self.client).await?;
@@ -49,7 +56,8 @@ impl Deployer<'_> {
         let former = history.objects()?;
         let gone: Vec<Target> = former.iter().filter_map(gone).collect();
         for target in gone {
-            if target.found(&self.client).await?.is_some() {
+            let found = target.found(&self.client).await?;
+            if found.is_some_and(|found| crate::owners::is_own(&found, &release.name)) {
                 (self.tell)(&format!("would delete {target}, which is no longer part of it"));
             }
         }

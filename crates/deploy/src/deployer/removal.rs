@@ -46,7 +46,10 @@ impl Deployer<'_> {
         let (spaces, rest): (Vec<Target>, Vec<Target>) =
             doomed.into_iter().partition(|target| target.resource.kind == "Namespace");
         for target in rest {
-            if target.delete(&self.client, None).await? {
+            let Some(found) = target.found(&self.client).await? else { continue };
+            if !crate::owners::is_own(&found, &release.name) {
+                (self.tell)(&format!("kept {target}: it is somebody else's"));
+            } else if target.delete(&self.client, found.metadata.uid).await? {
                 (self.tell)(&format!("deleted {target}"));
             }
         }
@@ -144,7 +147,7 @@ impl Deployer<'_> {
             let inside = of.iter().filter(|object| object.target.namespace.as_ref() == Some(&target.name));
             others.extend(inside.map(|object| object.target.to_string()));
         }
-        let foreign = !crate::owners::labelled(&found, &release.name);
+        let foreign = !crate::owners::is_only_own(&found, &release.name);
         if foreign {
             (self.tell)(&format!("kept {target}: it is somebody else's"));
         } else if !others.is_empty() {

@@ -151,7 +151,7 @@ async fn a_dry_run_shows_every_difference_and_makes_none() {
     let told = bed.told();
     assert!(told.contains(&"would create Deployment boxes/box-operator".to_owned()), "{told:#?}");
     assert_eq!(bed.state().await, before);
-    let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m", "namespace": HOME}});
+    let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m", "namespace": HOME}, "data": {"k": "1"}});
     bed.deploy(&release_with("op:1", [map])).await.unwrap();
     bed.told();
     let before = bed.state().await;

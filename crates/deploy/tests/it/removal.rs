@@ -103,6 +103,34 @@ async fn a_namespace_in_which_somebody_else_has_something_stays() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_namespace_that_somebody_else_has_made_stays() {
+    let bed = Bed::start().await;
+    bed.put(
+        "admin",
+        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": HOME, "labels": {"team": "a"}}}),
+    )
+    .await;
+    bed.deploy(&crated()).await.unwrap();
+    undeploy(&bed, None).await.unwrap();
+    let told = bed.told();
+    assert!(told.contains(&"kept Namespace boxes: it is somebody else's".to_owned()), "{told:#?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_has_the_name_of_something_that_went_long_ago_is_somebody_elses() {
+    let bed = Bed::start().await;
+    let metadata = json!({"name": "m", "namespace": HOME});
+    let map = || json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"k": "1"}});
+    bed.deploy(&release_with("op:1", [map()])).await.unwrap();
+    bed.deploy(&release_with("op:2", [])).await.unwrap();
+    assert_eq!(bed.get("", "ConfigMap", Some(HOME), "m").await, None);
+    bed.put("user", map()).await;
+    bed.deploy(&release_with("op:3", [])).await.unwrap();
+    undeploy(&bed, None).await.unwrap();
+    assert!(bed.get("", "ConfigMap", Some(HOME), "m").await.is_some());
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_definition_with_objects_goes_only_with_their_number_and_one_without_at_once() {
     let bed = Bed::start().await;
     bed.deploy(&crated()).await.unwrap();

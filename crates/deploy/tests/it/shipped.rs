@@ -90,3 +90,30 @@ async fn one_of_the_seven_alone_is_deployed_upgraded_and_undone() {
     assert_eq!(deployment["status"]["availableReplicas"], 2);
     assert!(catalogue().len() > 1);
 }
+
+#[tokio::test(start_paused = true)]
+async fn definitions_without_their_operator_ask_nobody_to_convert_and_keep_one_who_does() {
+    let bed = Bed::start().await;
+    let release = || {
+        let placement = Placement::new("windlass-system", "a:1");
+        Release::new(operator("windlass", catalogue()).manifests(&placement)).unwrap()
+    };
+    let strategy = async || {
+        let found = bed.get(
+            "apiextensions.k8s.io",
+            "CustomResourceDefinition",
+            None,
+            "podmanagers.apps.mycompany.com",
+        );
+        found.await.unwrap()["spec"]["conversion"]["strategy"].clone()
+    };
+    let install = || {
+        bed.with(Options::default(), |deployer| async move { deployer.install(&release()).await.unwrap() })
+    };
+    install().await;
+    assert_eq!(strategy().await, "None");
+    bed.deploy(&release()).await.unwrap();
+    assert_eq!(strategy().await, "Webhook");
+    install().await;
+    assert_eq!(strategy().await, "Webhook");
+}

@@ -1,7 +1,6 @@
 //! What does not come up says why, in the Pod's own words.
 
 use serde_json::{Value, json};
-use windlass::kube::api::{ListParams, Patch, PatchParams};
 use windlass_deploy::{Error, Release};
 
 use crate::bed::{Bed, HOME, objects, options, release};
@@ -83,13 +82,9 @@ async fn a_namespace_of_the_restricted_standard_that_refuses_its_pods() {
 #[tokio::test(start_paused = true)]
 async fn webhooks_whose_authority_nobody_has_said() {
     let bed = Bed::start().await;
-    // As if containers really ran.
-    let real = json!({"metadata": {"labels": {"windlass.dev/simulated": null}}});
-    let nodes = bed.api("", "v1", "Node", None);
-    for node in nodes.list(&ListParams::default()).await.unwrap().items {
-        let name = node.metadata.name.unwrap();
-        nodes.patch(&name, &PatchParams::default(), &Patch::Merge(&real)).await.unwrap();
-    }
+    // A node on which containers could run, so that somebody could answer.
+    let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "real"}, "spec": {"unschedulable": true}});
+    bed.put("admin", node).await;
     let hook = json!({
         "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
         "metadata": {"name": "box-operator"},

@@ -97,7 +97,10 @@ impl Needs {
             async move { refused(&reviews, question).await }
         });
         let answers: Vec<Option<Question>> = asked.buffered(AT_ONCE).try_collect().await?;
-        let missing: Vec<String> = answers.into_iter().flatten().map(|question| question.text()).collect();
+        let refused: Vec<Question> = answers.into_iter().flatten().collect();
+        // They are in order, so those about one resource stand together.
+        let same = |one: &Question, other: &Question| one.place() == other.place();
+        let missing: Vec<String> = refused.chunk_by(same).map(text).collect();
         if missing.is_empty() { Ok(()) } else { Err(Error::Forbidden(missing)) }
     }
 }
@@ -128,10 +131,16 @@ async fn refused(
 }
 
 impl Question {
-    fn text(&self) -> String {
-        let group = if self.group.is_empty() { String::new() } else { format!(".{}", self.group) };
-        let place =
-            self.namespace.as_ref().map_or_else(String::new, |name| format!(" in the namespace {name}"));
-        format!("{} {}{group}{place}", self.verb, self.resource)
+    fn place(&self) -> (&str, &str, Option<&str>) {
+        (&self.group, &self.resource, self.namespace.as_deref())
     }
+}
+
+/// What must not be done with one kind of resource.
+fn text(questions: &[Question]) -> String {
+    let verbs: Vec<&str> = questions.iter().map(|question| question.verb).collect();
+    let Some(first) = questions.first() else { return String::new() };
+    let group = if first.group.is_empty() { String::new() } else { format!(".{}", first.group) };
+    let place = first.namespace.as_ref().map_or_else(String::new, |name| format!(" in the namespace {name}"));
+    format!("{} {}{group}{place}", verbs.join(", "), first.resource)
 }

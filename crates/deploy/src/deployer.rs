@@ -99,7 +99,8 @@ impl<'a> Deployer<'a> {
                 namespace: namespace.to_owned(),
             })?,
         };
-        (self.tell)(&format!("going back to revision {} ({})", record.revision, record.image));
+        let image = if record.image.is_empty() { String::new() } else { format!(" ({})", record.image) };
+        (self.tell)(&format!("going back to revision {}{image}", record.revision));
         let release = Release::of(name.to_owned(), namespace.to_owned(), record.objects()?);
         self.roll(&release, true).await
     }

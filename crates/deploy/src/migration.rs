@@ -1,6 +1,8 @@
 //! Stored objects in another version: every one is written again, and then the API server is told that none is left in
 //! the old one. What storage version migration is to Kubernetes.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 use windlass::kube::{
     self, Api, Client, ResourceExt,
@@ -15,6 +17,9 @@ use crate::{
     target::Target,
 };
 
+/// How long an API server may take to store by a definition that has changed.
+const SETTLED: Duration = Duration::from_secs(5);
+
 /// Writes every object of a kind again, so that it is stored in the version of now, and forgets the others.
 pub(crate) async fn rewrite(
     client: &Client,
@@ -26,6 +31,8 @@ pub(crate) async fn rewrite(
     let seen = live.metadata.resource_version.clone();
     let live = serde_json::to_value(live).unwrap_or_default();
     let Some(kind) = resource(&live) else { return Ok(()) };
+    // What is written before the API server has taken in a changed definition is stored as before.
+    tokio::time::sleep(SETTLED).await;
     let api = Api::<DynamicObject>::all_with(client.clone(), &kind);
     let failed = |verb: &'static str, what: String| {
         move |error: kube::Error| Error::Request { verb, what, source: error.into() }

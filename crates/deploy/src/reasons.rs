@@ -12,13 +12,15 @@ pub(crate) struct Reason {
     pub(crate) text: String,
     /// Whether it will not mend itself.
     pub(crate) fatal: bool,
+    /// Whether it is the usual way of things at first.
+    pub(crate) usual: bool,
     /// The Pod and the container whose log would say more.
     pub(crate) log: Option<(String, String)>,
 }
 
 impl Reason {
     fn new(text: impl Into<String>, fatal: bool) -> Self {
-        Self { text: text.into(), fatal, log: None }
+        Self { text: text.into(), fatal, usual: false, log: None }
     }
 }
 
@@ -90,8 +92,11 @@ fn of_pod(pod: &Pod, events: &[Event]) -> Option<Reason> {
             .map(|text| Reason::new(text, false));
     }
     let unready = containers.clone().find(|container| !container.ready && container.started == Some(true))?;
-    let text = told(&["Unhealthy"]).unwrap_or_else(|| format!("container {} is not ready", unready.name));
-    Some(Reason { log: Some((name.clone(), unready.name.clone())), ..Reason::new(text, false) })
+    let told = told(&["Unhealthy"]);
+    // A container that has just started is asked for the first time soon.
+    let usual = told.is_none();
+    let text = told.unwrap_or_else(|| format!("container {} is not ready", unready.name));
+    Some(Reason { usual, log: Some((name.clone(), unready.name.clone())), ..Reason::new(text, false) })
 }
 
 fn of_container(

@@ -32,6 +32,8 @@ use crate::{
 const LOOK: Duration = Duration::from_millis(500);
 /// How long a kind may take to be served.
 const SERVED: Duration = Duration::from_secs(30);
+/// For how long a container that is not ready yet is nothing to talk about.
+const USUAL: Duration = Duration::from_secs(15);
 /// What the nodes of the embedded cluster bear.
 const SIMULATED: &str = "windlass.dev/simulated";
 /// For how long something that will not mend itself is watched: somebody may be mending it.
@@ -98,6 +100,7 @@ impl Rollout<'_> {
                 return Ok(());
             }
             let reason = self.why(&namespace, &deployment).await;
+            let reason = reason.filter(|reason| !reason.usual || begin.elapsed() >= USUAL);
             let text =
                 reason.as_ref().map_or_else(|| reasons::progress(&deployment), |reason| reason.text.clone());
             if text != told {

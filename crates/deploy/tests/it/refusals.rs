@@ -32,12 +32,9 @@ async fn half_the_permissions_and_every_missing_one_is_named() {
     assert_eq!(
         missing,
         [
-            "create customresourcedefinitions.apiextensions.k8s.io",
-            "get customresourcedefinitions.apiextensions.k8s.io",
-            "patch customresourcedefinitions.apiextensions.k8s.io",
+            "create, get, patch customresourcedefinitions.apiextensions.k8s.io",
             "list crates.example.com",
-            "create clusterroles.rbac.authorization.k8s.io",
-            "patch clusterroles.rbac.authorization.k8s.io",
+            "create, patch clusterroles.rbac.authorization.k8s.io",
         ]
     );
     assert_eq!(bed.state().await, before, "nothing was changed");

@@ -139,11 +139,11 @@ impl<'a> Deployer<'a> {
             self.after_rollout(step, release).await?;
         }
         self.prune(release, &former).await?;
-        if let Some(limit) = self.options.wait {
-            if wait::webhooks(&self.client, release, limit, self.tell).await? {
-                for step in &steps {
-                    self.migrate(step).await?;
-                }
+        if let Some(limit) = self.options.wait
+            && wait::webhooks(&self.client, release, limit, self.tell).await?
+        {
+            for step in &steps {
+                self.migrate(step).await?;
             }
         }
         history.finish(revision).await?;

@@ -75,8 +75,9 @@ async fn ready(client: &Client) -> Vec<String> {
             let conditions = found.data["status"]["conditions"].as_array()?.clone();
             let ready = |one: &Value| one["type"] == "Ready" && one["status"] == "True";
             conditions.iter().any(ready).then_some(found)
-        });
-        uids.push(found.await.metadata.uid.unwrap());
+        })
+        .await;
+        uids.push(found.metadata.uid.unwrap());
     }
     uids
 }
@@ -97,9 +98,9 @@ async fn visit(client: Client, stop: Arc<AtomicBool>) -> (u64, Vec<String>) {
         }
         let change = json!({"metadata": {"annotations": {"example.com/visit": visits.to_string()}}});
         let name = sample("podmanager").metadata.name.unwrap();
-        let changed =
-            objects(&client, "podmanager").patch(&name, &PatchParams::default(), &Patch::Merge(change));
-        if let Err(error) = changed.await {
+        let managers = objects(&client, "podmanager");
+        let changed = managers.patch(&name, &PatchParams::default(), &Patch::Merge(change)).await;
+        if let Err(error) = changed {
             wrong.push(format!("change: {error}"));
         }
         visits += 1;
@@ -134,9 +135,8 @@ async fn story(client: Client) {
     assert!(visits > 50, "only {visits} visits");
 
     // An image that there is not: the kubelet's words, and the replicas that there were still serve.
-    let missing =
-        deployer(&client, Duration::from_secs(120)).deploy(&release("3", "windlass-operators:missing"));
-    let error = missing.await.unwrap_err();
+    let missing = release("3", "windlass-operators:missing");
+    let error = deployer(&client, Duration::from_mins(2)).deploy(&missing).await.unwrap_err();
     let Error::NotReady { why, .. } = &error else { panic!("{error:?}") };
     assert!(why.contains("ImagePull") && why.contains("windlass-operators:missing"), "{why}");
     let deployments = Api::<Deployment>::namespaced(client.clone(), HOME);

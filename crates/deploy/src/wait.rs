@@ -1,7 +1,7 @@
 //! Waiting: until kinds are served, until the Deployment has rolled out, until the API server reaches the webhooks. What
 //! is seen meanwhile is told once for each change.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -92,7 +92,7 @@ impl Rollout<'_> {
         let namespace = self.target.namespace.clone().unwrap_or_default();
         let deployments = Api::<Deployment>::namespaced(self.client.clone(), &namespace);
         let begin = Instant::now();
-        let (mut told, mut stuck) = (String::new(), None::<Instant>);
+        let (mut told, mut stuck) = (BTreeSet::new(), None::<Instant>);
         loop {
             let found = deployments.get(&self.target.name).await;
             let deployment = found.map_err(|error| self.target.failed("read", error))?;
@@ -103,9 +103,9 @@ impl Rollout<'_> {
             let reason = reason.filter(|reason| !reason.usual || begin.elapsed() >= USUAL);
             let text =
                 reason.as_ref().map_or_else(|| reasons::progress(&deployment), |reason| reason.text.clone());
-            if text != told {
+            // Each once: between two tries it says in turn that it failed and that it waits.
+            if told.insert(text.clone()) {
                 (self.tell)(&format!("{}: {text}", self.target));
-                told.clone_from(&text);
             }
             let fatal = reason.as_ref().is_some_and(|reason| reason.fatal);
             stuck = if fatal { stuck.or_else(|| Some(Instant::now())) } else { None };

@@ -49,10 +49,16 @@ walk:
 project:
     cargo test --package windlass-cli --test project -- --nocapture
 
+# Images without Docker: built twice, pushed to a real registry, read by skopeo, run by containerd (needs root, Go, skopeo)
+image:
+    rustup target add x86_64-unknown-linux-musl aarch64-unknown-linux-musl
+    cargo test --package windlass-cli --test image -- --nocapture
+
 # Fail if a generated file differs from what its generator writes
 generated:
     cargo metadata --locked --format-version 1 > /dev/null
     cd xtask/testbed && go mod tidy -diff
+    cd xtask/registry && go mod tidy -diff
     cd bench/controller-runtime && go mod tidy -diff
 
 # Licences, sources and duplicate versions of all dependencies

@@ -3,6 +3,7 @@
 mod cluster;
 mod crd;
 mod dev;
+mod image;
 mod operators;
 mod output;
 mod project;
@@ -16,6 +17,9 @@ pub(crate) use self::{
     cluster::{ClusterArgs, ClusterCommand, ClusterGroup, KubeconfigArgs, NameArgs, StatusArgs, UpArgs},
     crd::{CrdCommand, DiffArgs, Output},
     dev::DevArgs,
+    image::{
+        Destination, Engine, ImageBuildArgs, ImageCommand, ImageLoadArgs, ImagePushArgs, RegistryArgs, Source,
+    },
     operators::{OperatorsCommand, RunArgs},
     output::Format,
     project::{ConnectionArgs, DoctorArgs, ExplainRbacArgs, ManifestsArgs, ProjectRunArgs},
@@ -61,6 +65,9 @@ pub(crate) enum Command {
     Manifests(ManifestsArgs),
     /// Show every permission of the project's operator, and the line of code that asked for it
     ExplainRbac(ExplainRbacArgs),
+    /// The operator's image, without Docker: build it, push it, load it
+    #[command(subcommand)]
+    Image(ImageCommand),
     /// Look whether everything is there that Windlass, the project and its cluster need
     Doctor(DoctorArgs),
     /// The embedded cluster on its own, in the foreground or the background

@@ -5,6 +5,7 @@ pub(crate) mod crd;
 mod create;
 mod dev;
 mod doctor;
+pub(crate) mod image;
 mod init;
 mod operators;
 mod run;
@@ -25,7 +26,7 @@ use tracing_subscriber::EnvFilter;
 
 use crate::{
     args::{
-        Cli, ClusterCommand, ClusterGroup, Command, CrdCommand, OperatorsCommand,
+        Cli, ClusterCommand, ClusterGroup, Command, CrdCommand, ImageCommand, OperatorsCommand,
         scaffold::{CreateCommand, DeleteCommand},
     },
     error::Error,
@@ -62,6 +63,9 @@ pub(crate) fn execute(cli: Cli, printer: Printer) -> Result<(), Error> {
         }
         Command::Manifests(args) => block_on(subcommand::manifests(&args)),
         Command::ExplainRbac(args) => block_on(subcommand::explain_rbac(&args)),
+        Command::Image(ImageCommand::Build(args)) => block_on(image::build(&args, printer)),
+        Command::Image(ImageCommand::Push(args)) => block_on(image::push(&args, printer)),
+        Command::Image(ImageCommand::Load(args)) => block_on(image::load(&args, printer)),
         Command::Doctor(args) => block_on(doctor::run(&args, printer)),
         Command::Cluster(ClusterGroup { command }) => match command {
             ClusterCommand::Up(args) => {

@@ -2,7 +2,7 @@
 
 use std::{error::Error as StdError, io, net::SocketAddr, path::PathBuf, process::ExitCode, time::Duration};
 
-use crate::{args::ClusterArgs, clusters, operator::debugger, project};
+use crate::{args::ClusterArgs, clusters, commands::image, operator::debugger, project};
 
 /// How a command ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,6 +96,14 @@ pub(crate) enum Error {
     OperatorsPanicked(#[source] tokio::task::JoinError),
     #[error(transparent)]
     Crd(#[from] crate::commands::crd::Error),
+    #[error(transparent)]
+    Image(Box<image::Error>),
+}
+
+impl From<image::Error> for Error {
+    fn from(error: image::Error) -> Self {
+        Self::Image(error.into())
+    }
 }
 
 impl Error {
@@ -157,6 +165,7 @@ impl Error {
                 Some("a request or a reconcile did not end; RUST_LOG=debug shows which ones began".into())
             }
             Self::Crd(error) => error.hint(),
+            Self::Image(error) => error.hint(),
             Self::WriteManifest { .. } => Some("choose another place with --out DIR".into()),
             Self::WriteKubeconfig { .. } => Some("choose another place with --kubeconfig FILE".into()),
             _ => None,
@@ -169,6 +178,7 @@ impl Error {
             Self::Project(error) => error.status(),
             Self::Debugger(error) => error.status(),
             Self::Crd(error) => error.status(),
+            Self::Image(error) => error.status(),
             Self::Passed(2) => ExitStatus::Error,
             Self::Scaffold(error) if !error.is_the_users() => ExitStatus::Error,
             Self::Scaffold(_)

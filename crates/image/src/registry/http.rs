@@ -161,9 +161,16 @@ impl Repository {
         }
     }
 
+    /// A first question. Who cannot be reached now was not reached before either: that is said at once.
     async fn ping(&self) -> Result<(), Error> {
         let call = Call::new(Method::GET, self.uri("/v2/")?, "a first question");
-        let answer = self.send(call).await?;
+        let attempt = || async {
+            self.attempt(call.clone()).await.map_err(|failure| match failure {
+                Failure::Passing { error: error @ Error::Unreachable { .. }, .. } => Failure::Final(error),
+                failure => failure,
+            })
+        };
+        let answer = self.retry.run(attempt).await?;
         match answer.status {
             StatusCode::OK => Ok(()),
             StatusCode::NOT_FOUND => {

@@ -141,10 +141,9 @@ impl Push<'_> {
     async fn referrer(&mut self, descriptor: &Descriptor, manifest: &Manifest) -> Result<(), Error> {
         self.manifest(descriptor, manifest).await?;
         self.done.referrers += 1;
-        let Some(subject) = manifest.subject.as_ref().filter(|_| !self.options.dry_run) else {
-            return Ok(());
-        };
-        if self.repository.list_referrer(&subject.digest, descriptor, manifest).await? {
+        let Some(subject) = &manifest.subject else { return Ok(()) };
+        let dry_run = self.options.dry_run;
+        if self.repository.list_referrer(&subject.digest, descriptor, manifest, dry_run).await? {
             self.done.manifests += 1;
         }
         Ok(())

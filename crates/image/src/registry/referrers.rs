@@ -43,16 +43,21 @@ impl Repository {
         Ok((Listing::Tag, index))
     }
 
-    /// Lists a referrer where the registry does not do so by itself. Returns whether anything had to be written.
+    /// Lists a referrer where the registry does not do so by itself. Returns whether anything has, or would have, to be
+    /// written.
     pub(super) async fn list_referrer(
         &self,
         subject: &Digest,
         referrer: &Descriptor,
         manifest: &Manifest,
+        dry_run: bool,
     ) -> Result<bool, Error> {
         let (listing, mut index) = self.referrers(subject).await?;
         if listing == Listing::Api || index.manifests.iter().any(|found| found.digest == referrer.digest) {
             return Ok(false);
+        }
+        if dry_run {
+            return Ok(true);
         }
         index.manifests.push(Descriptor { annotations: manifest.annotations.clone(), ..referrer.clone() });
         let content = Bytes::from(encode(&index));

@@ -1,5 +1,5 @@
-//! The registry client against a registry that has a bad day. What a real registry does when it is well is in
-//! `tests/registry`.
+//! The registry client against a registry that has a bad day. A real registry that is well is asked by the lane `just
+//! image`, in `crates/cli/tests/image`.
 
 #![expect(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 
@@ -247,9 +247,11 @@ async fn a_registry_that_keeps_something_else_is_noticed() {
 
 #[tokio::test]
 async fn a_limit_of_somebody_in_between_comes_with_advice() {
-    let server = Server::start(|seen| match seen.line.starts_with("PUT") {
-        true => Play::Answer(StatusCode::PAYLOAD_TOO_LARGE, Vec::new(), ""),
-        false => Play::Registry,
+    let server = Server::start(|seen| {
+        if seen.line.starts_with("PUT") {
+            return Play::Answer(StatusCode::PAYLOAD_TOO_LARGE, Vec::new(), "");
+        }
+        Play::Registry
     })
     .await;
     let error = attempt(&server, Keyring::default(), PushOptions::default()).await.unwrap_err();
@@ -288,7 +290,7 @@ async fn a_dry_run_asks_and_sends_nothing() {
     let would = attempt(&server, Keyring::default(), dry).await.unwrap();
     assert!(server.seen("POST").is_empty() && server.seen("PUT").is_empty());
     let did = attempt(&server, Keyring::default(), PushOptions::default()).await.unwrap();
-    assert_eq!((would.uploaded, would.tagged), (did.uploaded, did.tagged));
+    assert_eq!(would, did);
 }
 
 #[tokio::test]

@@ -65,7 +65,7 @@ pub(crate) fn execute(cli: Cli, printer: Printer) -> Result<(), Error> {
         Command::ExplainRbac(args) => block_on(subcommand::explain_rbac(&args)),
         Command::Image(ImageCommand::Build(args)) => block_on(image::build(&args, printer)),
         Command::Image(ImageCommand::Push(args)) => block_on(image::push(&args, printer)),
-        Command::Image(ImageCommand::Load(args)) => block_on(image::load(&args, printer)),
+        Command::Image(ImageCommand::Load(args)) => image::load(&args, printer),
         Command::Doctor(args) => block_on(doctor::run(&args, printer)),
         Command::Cluster(ClusterGroup { command }) => match command {
             ClusterCommand::Up(args) => {

@@ -49,10 +49,7 @@ pub(in crate::commands) async fn build(args: &ImageBuildArgs, printer: Printer) 
         )?;
         // Of a program from elsewhere nobody here knows what it is made of.
         let listed = !args.no_sbom && given.is_none();
-        sboms.push(match listed {
-            true => Some(listing(&package, &platform, &program, time).await?),
-            false => None,
-        });
+        sboms.push(if listed { Some(listing(&package, &platform, &program, time).await?) } else { None });
         images.push(image);
     }
     if let Some(document) = sboms.iter().flatten().next() {
@@ -113,7 +110,8 @@ fn pack(
     let found =
         inspect(&program).map_err(|source| Error::Program { path: path.to_owned(), source })?.platform;
     if found != *platform {
-        return Err(Error::Platform { path: path.to_owned(), found, wanted: platform.clone() });
+        let (found, wanted) = (found.to_string(), platform.to_string());
+        return Err(Error::Platform { path: path.to_owned(), found, wanted });
     }
     let mut recipe = operator(platform.clone(), &package.program, program.clone(), time);
     recipe.config.labels = package.labels.clone();

@@ -21,7 +21,7 @@ pub(crate) enum Error {
     #[error("failed to take {} into the image", path.display())]
     Program { path: PathBuf, source: ProgramError },
     #[error("failed to take {} into the image: it is a program for {found}, not for {wanted}", path.display())]
-    Platform { path: PathBuf, found: Platform, wanted: Platform },
+    Platform { path: PathBuf, found: String, wanted: String },
     #[error("failed to build for {platform}: Rust's standard library for {target} is not installed")]
     NoTarget { platform: Platform, target: &'static str },
     #[error("failed to build for {platform}: cargo ended with {status}")]

@@ -16,8 +16,7 @@ use crate::{
     printer::Printer,
 };
 
-#[expect(clippy::unused_async, reason = "as every command of this family")]
-pub(in crate::commands) async fn load(args: &ImageLoadArgs, printer: Printer) -> Result<(), error::Error> {
+pub(in crate::commands) fn load(args: &ImageLoadArgs, printer: Printer) -> Result<(), error::Error> {
     let (_, layout) = open(args.from.from.as_ref())?;
     let image = layout.image(None).map_err(Error::Open)?;
     let name =

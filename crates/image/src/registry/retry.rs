@@ -44,7 +44,9 @@ impl Retry {
     where
         F: Future<Output = Result<T, Failure>>,
     {
-        for count in 1.. {
+        let mut count = 0;
+        loop {
+            count += 1;
             let (error, after) = match attempt().await {
                 Ok(done) => return Ok(done),
                 Err(Failure::Final(error)) => return Err(error),
@@ -55,7 +57,6 @@ impl Retry {
                 None => return Err(counted(error, count, after)),
             }
         }
-        unreachable!("there are more numbers than attempts")
     }
 
     /// How long to wait after some attempts; nothing if there is no point in another.

@@ -294,6 +294,24 @@ async fn a_dry_run_asks_and_sends_nothing() {
 }
 
 #[tokio::test]
+async fn referrers_are_listed_under_a_tag_only_where_the_registry_does_not_list_them() {
+    let tags = |server: &Server| server.seen("PUT /v2/team/shop/manifests/sha256-").len();
+    let without = Server::start(|_| Play::Registry).await;
+    attempt(&without, Keyring::default(), PushOptions::default()).await.unwrap();
+    assert_eq!(tags(&without), 1);
+
+    let with = Server::start(|seen| {
+        if seen.line.starts_with("GET /v2/team/shop/referrers/sha256:") {
+            return Play::Answer(StatusCode::OK, Vec::new(), r#"{"schemaVersion":2,"manifests":[]}"#);
+        }
+        Play::Registry
+    })
+    .await;
+    let pushed = attempt(&with, Keyring::default(), PushOptions::default()).await.unwrap();
+    assert_eq!((pushed.referrers, tags(&with)), (1, 0));
+}
+
+#[tokio::test]
 async fn a_server_that_never_answers_is_given_up() {
     tokio::time::pause();
     // Accepts in the kernel, and nobody reads.

@@ -27,7 +27,7 @@ enum Linking {
     /// By cargo-zigbuild.
     Zig(PathBuf),
     /// By the linker that comes with Rust.
-    Lld { clang: bool },
+    Lld { clang: Option<PathBuf> },
 }
 
 /// Builds a package's program, and returns where it is.
@@ -81,7 +81,7 @@ fn linking(target: &str, path: &OsStr, variable: impl Fn(&str) -> Option<OsStrin
     }
     match there("cargo-zigbuild") {
         Some(program) => Linking::Zig(program),
-        None => Linking::Lld { clang: there("clang").is_some() },
+        None => Linking::Lld { clang: there("clang") },
     }
 }
 
@@ -108,8 +108,8 @@ fn command(package: &Package, target: &str, profile: &str, linking: &Linking) ->
         }
         Linking::Lld { clang } => {
             command.env(format!("CARGO_TARGET_{}_LINKER", lower.to_ascii_uppercase()), "rust-lld");
-            if *clang {
-                command.env(format!("CC_{lower}"), "clang");
+            if let Some(clang) = clang {
+                command.env(format!("CC_{lower}"), clang);
             }
         }
         _ => {}
@@ -152,10 +152,10 @@ mod tests {
     fn another_architecture_is_linked_by_zig_or_by_what_comes_with_rust() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().as_os_str();
-        assert_eq!(linking(foreign(), path, |_| None), Linking::Lld { clang: false });
+        assert_eq!(linking(foreign(), path, |_| None), Linking::Lld { clang: None });
         let program = |name: &str| folder.path().join(format!("{name}{}", std::env::consts::EXE_SUFFIX));
         std::fs::write(program("clang"), "").unwrap();
-        assert_eq!(linking(foreign(), path, |_| None), Linking::Lld { clang: true });
+        assert_eq!(linking(foreign(), path, |_| None), Linking::Lld { clang: Some(program("clang")) });
         std::fs::write(program("cargo-zigbuild"), "").unwrap();
         assert_eq!(linking(foreign(), path, |_| None), Linking::Zig(program("cargo-zigbuild")));
     }

@@ -59,8 +59,12 @@ impl Document {
 
     /// The document in SPDX's JSON.
     pub fn to_json(&self) -> Vec<u8> {
-        let packages: Vec<Value> =
+        let mut packages: Vec<Value> =
             self.packages.iter().enumerate().map(|(at, package)| package.json(at)).collect();
+        if let Some((program, first)) = self.program.as_ref().zip(packages.first_mut()) {
+            first["packageFileName"] = json!(self.name);
+            first["checksums"] = json!([{"algorithm": "SHA256", "checksumValue": program.hex()}]);
+        }
         let mut relationships = vec![];
         if !self.packages.is_empty() {
             relationships.push(relationship("SPDXRef-DOCUMENT", "DESCRIBES", &id(0, &self.packages[0])));
@@ -69,7 +73,7 @@ impl Document {
         relationships.extend(uses.map(|&(from, to)| {
             relationship(&id(from, &self.packages[from]), "DEPENDS_ON", &id(to, &self.packages[to]))
         }));
-        let mut document = BTreeMap::from([
+        let document = BTreeMap::from([
             ("spdxVersion", json!("SPDX-2.3")),
             ("dataLicense", json!("CC0-1.0")),
             ("SPDXID", json!("SPDXRef-DOCUMENT")),
@@ -82,14 +86,6 @@ impl Document {
             ("packages", json!(packages)),
             ("relationships", json!(relationships)),
         ]);
-        if let Some(program) = &self.program {
-            let file = json!({
-                "SPDXID": "SPDXRef-File-program",
-                "fileName": format!("/{}", self.name),
-                "checksums": [{"algorithm": "SHA256", "checksumValue": program.hex()}],
-            });
-            document.insert("files", json!([file]));
-        }
         let mut text = serde_json::to_vec_pretty(&document).expect("a document of strings must become JSON");
         text.push(b'\n');
         text

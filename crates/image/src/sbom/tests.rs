@@ -37,6 +37,11 @@ fn a_document_says_what_spdx_asks_for_and_the_same_every_time() {
     let packages = value["packages"].as_array().unwrap();
     assert_eq!(packages[1]["externalRefs"][0]["referenceLocator"], "pkg:cargo/anyhow@1.0.2%2Bx");
     assert_eq!(packages[2]["checksums"][0]["checksumValue"], "aa");
+    assert_eq!(
+        packages[0]["checksums"][0]["checksumValue"],
+        Digest::of(b"program").hex(),
+        "that of the program"
+    );
     assert_eq!(packages[1]["licenseDeclared"], "NOASSERTION");
     // Every relationship is between elements that there are, and every identifier has only letters that SPDX allows.
     let ids: Vec<&str> = packages.iter().map(|package| package["SPDXID"].as_str().unwrap()).collect();

@@ -189,6 +189,7 @@ impl Operator {
         if !self.namespaces.is_empty() {
             arguments.push(format!("--watch-namespaces={}", self.namespaces.join(",")));
         }
+        arguments.extend(self.arguments.iter().cloned());
         arguments
     }
 

@@ -43,6 +43,8 @@ pub(super) enum CliError {
     Install(#[from] InstallError),
     #[error(transparent)]
     Run(#[from] RunError),
+    #[error("the operator does not run as it should: {}", .0.join("; "))]
+    NotRunning(Vec<String>),
 }
 
 impl CliError {
@@ -64,6 +66,7 @@ impl CliError {
             Self::Run(RunError::Webhooks(ServeError::Bind { .. })) => {
                 Some("choose another --webhook-port, or --enable-webhooks=false")
             }
+            Self::NotRunning(_) => Some("the logs of its Deployment say more"),
             Self::MetricsCertificate(_) | Self::Run(RunError::Webhooks(ServeError::Files(_))) => {
                 Some("the directory must hold a certificate and its key, as PEM")
             }

@@ -29,6 +29,7 @@ const TELL: Duration = Duration::from_secs(30);
 
 pub(super) async fn start(mut operator: Operator, args: RunArgs) -> Result<(), CliError> {
     let settings = Settings::read(args.given, args.config.as_deref())?;
+    settings.disable(&mut operator)?;
     let names: Vec<&str> = operator.controllers.iter().map(|controller| controller.name()).collect();
     for (name, workers) in settings.concurrency(&names).map(owned)? {
         let named = operator.controllers.iter_mut().filter(|controller| controller.name() == name);

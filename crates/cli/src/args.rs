@@ -5,6 +5,7 @@ mod crd;
 mod dev;
 mod operators;
 mod output;
+mod package;
 mod project;
 
 use clap::{ArgAction, Parser, Subcommand};
@@ -18,7 +19,12 @@ pub(crate) use self::{
     dev::DevArgs,
     operators::{OperatorsCommand, RunArgs},
     output::Format,
-    project::{ConnectionArgs, DoctorArgs, ExplainRbacArgs, ManifestsArgs, ProjectRunArgs},
+    package::{
+        BundleArgs, BundleCommand, BundleMakeArgs, CatalogAddArgs, CatalogCommand, CatalogRenderArgs,
+        ChannelArgs, FactsArgs, ManifestsArgs, OperatorsBundleArgs, OperatorsManifestsArgs, PackageFormat,
+        WriteArgs,
+    },
+    project::{ConnectionArgs, DoctorArgs, ExplainRbacArgs, ProjectRunArgs},
 };
 use scaffold::{CreateCommand, DeleteCommand, InitArgs, UpgradeArgs};
 
@@ -57,8 +63,13 @@ pub(crate) enum Command {
     Dev(DevArgs),
     /// Build the project's operator and run it here, on the current kubeconfig's cluster
     Run(ProjectRunArgs),
-    /// Write what runs the project's operator in a cluster: CRDs, RBAC, a Deployment
-    Manifests(ManifestsArgs),
+    /// Write what runs the project's operator in a cluster: as config/, YAML, a Helm chart or a bundle for OLM
+    Manifests(Box<ManifestsArgs>),
+    /// Write bundle/, a version of the project's operator for the Operator Lifecycle Manager
+    Bundle(Box<BundleArgs>),
+    /// A catalogue of bundles, from which the Operator Lifecycle Manager installs and upgrades
+    #[command(subcommand)]
+    Catalog(CatalogCommand),
     /// Show every permission of the project's operator, and the line of code that asked for it
     ExplainRbac(ExplainRbacArgs),
     /// Look whether everything is there that Windlass, the project and its cluster need

@@ -7,6 +7,7 @@ mod dev;
 mod doctor;
 mod init;
 mod operators;
+pub(crate) mod package;
 mod run;
 mod scaffold;
 mod subcommand;
@@ -60,7 +61,9 @@ pub(crate) fn execute(cli: Cli, printer: Printer) -> Result<(), Error> {
             }
             block_on(run::run(&args, cli.verbose, printer))
         }
-        Command::Manifests(args) => block_on(subcommand::manifests(&args)),
+        Command::Manifests(args) => block_on(package::manifests(&args, printer)),
+        Command::Bundle(args) => block_on(package::bundle(&args, printer)),
+        Command::Catalog(command) => package::catalog(&command, printer),
         Command::ExplainRbac(args) => block_on(subcommand::explain_rbac(&args)),
         Command::Doctor(args) => block_on(doctor::run(&args, printer)),
         Command::Cluster(ClusterGroup { command }) => match command {
@@ -77,7 +80,12 @@ pub(crate) fn execute(cli: Cli, printer: Printer) -> Result<(), Error> {
             start_logging(cli.verbose)?;
             block_on(operators::run(&args, printer))
         }
-        Command::Operators(OperatorsCommand::Manifests { out }) => operators::manifests(&out, printer),
+        Command::Operators(OperatorsCommand::Manifests(args)) => {
+            block_on(package::operators_manifests(&args, printer))
+        }
+        Command::Operators(OperatorsCommand::Bundle(args)) => {
+            block_on(package::operators_bundle(&args, printer))
+        }
         Command::Crd(CrdCommand::Diff(args)) => crd::diff(&args, printer),
         Command::Version => {
             let version = env!("CARGO_PKG_VERSION");

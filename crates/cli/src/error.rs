@@ -69,8 +69,8 @@ pub(crate) enum Error {
     Client(#[source] Box<windlass::kube::Error>),
     #[error("failed to generate the manifests")]
     Generate(#[source] Box<windlass_operators::manifests::Error>),
-    #[error("failed to write the manifest {}", path.display())]
-    WriteManifest { path: PathBuf, source: io::Error },
+    #[error(transparent)]
+    Package(crate::commands::package::Error),
     #[error("failed to install the operators")]
     Install(#[source] Box<windlass_operators::install::Error>),
     #[error(transparent)]
@@ -157,7 +157,7 @@ impl Error {
                 Some("a request or a reconcile did not end; RUST_LOG=debug shows which ones began".into())
             }
             Self::Crd(error) => error.hint(),
-            Self::WriteManifest { .. } => Some("choose another place with --out DIR".into()),
+            Self::Package(error) => error.hint(),
             Self::WriteKubeconfig { .. } => Some("choose another place with --kubeconfig FILE".into()),
             _ => None,
         }
@@ -169,6 +169,7 @@ impl Error {
             Self::Project(error) => error.status(),
             Self::Debugger(error) => error.status(),
             Self::Crd(error) => error.status(),
+            Self::Package(error) => error.status(),
             Self::Passed(2) => ExitStatus::Error,
             Self::Scaffold(error) if !error.is_the_users() => ExitStatus::Error,
             Self::Scaffold(_)
@@ -187,7 +188,6 @@ impl Error {
             | Self::FindCluster(_)
             | Self::Client(_)
             | Self::WebhookUrl(_)
-            | Self::WriteManifest { .. }
             | Self::Install(_) => ExitStatus::Failure,
             _ => ExitStatus::Error,
         }

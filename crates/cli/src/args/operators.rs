@@ -4,16 +4,16 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
+use super::package::{OperatorsBundleArgs, OperatorsManifestsArgs};
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum OperatorsCommand {
     /// Install the CRDs and run the operators on a cluster, until Ctrl-C
     Run(RunArgs),
     /// Write everything that runs the operators in a cluster: CRDs, RBAC, a Deployment, samples
-    Manifests {
-        /// The directory to write to; `kubectl apply -k DIR/default` deploys from it
-        #[arg(long, value_name = "DIR")]
-        out: PathBuf,
-    },
+    Manifests(Box<OperatorsManifestsArgs>),
+    /// Write bundle/ for the Operator Lifecycle Manager
+    Bundle(Box<OperatorsBundleArgs>),
 }
 
 #[derive(Debug, Args)]

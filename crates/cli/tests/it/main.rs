@@ -6,5 +6,6 @@ mod cluster;
 mod command;
 mod crd;
 mod dev;
+mod package;
 mod restart;
 mod scaffold;

@@ -49,11 +49,21 @@ walk:
 project:
     cargo test --package windlass-cli --test project -- --nocapture
 
+# What is packed, held against Helm, kustomize, the Operator Framework's validators and opm; then OLM itself installs and
+# upgrades an operator (needs Go, unshare and ip)
+packaging:
+    cargo xtask packaging build
+    cargo xtask packaging test
+    cargo xtask packaging olm
+
 # Fail if a generated file differs from what its generator writes
 generated:
     cargo metadata --locked --format-version 1 > /dev/null
     cd xtask/testbed && go mod tidy -diff
     cd bench/controller-runtime && go mod tidy -diff
+    cd xtask/packaging/helm && go mod tidy -diff
+    cd xtask/packaging/olm && go mod tidy -diff
+    cd xtask/packaging/lifecycle && go mod tidy -diff
 
 # Licences, sources and duplicate versions of all dependencies
 deny:

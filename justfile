@@ -49,11 +49,29 @@ walk:
 project:
     cargo test --package windlass-cli --test project -- --nocapture
 
+# Images without Docker: built twice, pushed to a real registry, read by skopeo, run by containerd (needs root, Go, skopeo)
+image:
+    rustup target add x86_64-unknown-linux-musl aarch64-unknown-linux-musl
+    cargo test --package windlass-cli --test image -- --nocapture
+
+# What is packed, held against Helm, kustomize and the Operator Framework's validators (needs Go)
+packaging:
+    cargo xtask packaging test --quick
+
+# The same with opm; then the Operator Lifecycle Manager itself installs and upgrades an operator (needs Go, unshare and ip)
+packaging-all:
+    cargo xtask packaging test
+    cargo xtask packaging olm
+
 # Fail if a generated file differs from what its generator writes
 generated:
     cargo metadata --locked --format-version 1 > /dev/null
     cd xtask/testbed && go mod tidy -diff
+    cd xtask/registry && go mod tidy -diff
     cd bench/controller-runtime && go mod tidy -diff
+    cd xtask/packaging/helm && go mod tidy -diff
+    cd xtask/packaging/olm && go mod tidy -diff
+    cd xtask/packaging/lifecycle && go mod tidy -diff
 
 # Licences, sources and duplicate versions of all dependencies
 deny:

@@ -3,7 +3,7 @@
 //! Enters: crates/windlass/src/docs/guide.md and the help texts. Leaves: docs/guide.md and docs/commands.md. Tests
 //! compare both, so that neither can fall behind.
 
-use std::{path::PathBuf, process::Command};
+use std::path::PathBuf;
 
 use anyhow::{Context, Result, ensure};
 use fs_err as fs;
@@ -15,9 +15,9 @@ const LANGUAGES: &str = "[Index](README.md) · [中文](guide.zh-CN.md)\n";
 
 pub(crate) fn run() -> Result<()> {
     fs::write(root().join("docs/guide.md"), guide()?)?;
-    let mut command = Command::new(env!("CARGO"));
+    let mut command = crate::kubernetes::cargo();
     command.args(["test", "--quiet", "--package", "windlass-cli", "--bin", "windlass", "reference"]);
-    let status = command.current_dir(root()).env("WINDLASS_WRITE_DOCS", "1").status();
+    let status = command.env("WINDLASS_WRITE_DOCS", "1").status();
     ensure!(status.context("failed to run cargo")?.success(), "failed to write docs/commands.md");
     Ok(())
 }

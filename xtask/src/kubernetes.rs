@@ -158,6 +158,32 @@ pub(crate) fn suite() -> Result<PathBuf> {
     build::ensure(&build::SUITE)
 }
 
+/// The root of what is worth keeping between checkouts.
+pub(crate) fn cache_root() -> Result<PathBuf> {
+    layout::cache_root()
+}
+
+/// Waits for whoever else builds into the same place.
+pub(crate) fn lock(path: &std::path::Path, holder: &str) -> Result<std::fs::File> {
+    state::lock(path, holder)
+}
+
+/// A kubectl: that of the testbeds, or the machine's own; built if there is neither.
+pub(crate) fn kubectl() -> Result<PathBuf> {
+    let wanted = [build::API_SERVER[2]];
+    let directory = layout::binaries()?;
+    match tools::find("kubectl").filter(|_| !build::missing(&directory, &wanted).is_empty()) {
+        Some(own) => Ok(own),
+        None => Ok(build::ensure(&wanted)?.join("kubectl")),
+    }
+}
+
+/// The kubeconfig of a testbed that is up.
+pub(crate) fn kubeconfig(name: &str) -> Result<PathBuf> {
+    let (layout, _) = state::require_ready(name)?;
+    Ok(layout.kubeconfig())
+}
+
 /// A `cargo` that does not see what `cargo run` says about xtask.
 pub(crate) fn cargo() -> std::process::Command {
     real_tests::cargo()

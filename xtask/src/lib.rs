@@ -13,6 +13,7 @@ mod features;
 mod fidelity;
 mod generate;
 mod kubernetes;
+mod packaging;
 
 use std::process::ExitCode;
 
@@ -35,6 +36,8 @@ enum Chore {
     Fidelity(fidelity::Args),
     /// Kubernetes' own end-to-end suite against the embedded cluster
     Conformance(conformance::Args),
+    /// What is packed for Helm and OLM, held against those who read it
+    Packaging(packaging::Args),
     /// Check that no command compiles a crate of others' that another has compiled
     Features,
     /// Write the tables of the API server from a real one
@@ -50,6 +53,7 @@ pub fn main() -> ExitCode {
         Chore::Bench(args) => bench::run(&args).map(|()| ExitCode::SUCCESS),
         Chore::Fidelity(args) => fidelity::run(&args).map(|()| ExitCode::SUCCESS),
         Chore::Conformance(args) => conformance::run(&args),
+        Chore::Packaging(args) => packaging::run(&args).map(|()| ExitCode::SUCCESS),
         Chore::Features => features::run().map(|()| ExitCode::SUCCESS),
         Chore::Generate(args) => generate::run(&args).map(|()| ExitCode::SUCCESS),
         Chore::Docs => docs::run().map(|()| ExitCode::SUCCESS),

@@ -2,9 +2,12 @@
 
 mod cluster;
 mod crd;
+mod deploy;
 mod dev;
+mod image;
 mod operators;
 mod output;
+mod package;
 mod project;
 
 use clap::{ArgAction, Parser, Subcommand};
@@ -15,10 +18,23 @@ pub(crate) mod scaffold;
 pub(crate) use self::{
     cluster::{ClusterArgs, ClusterCommand, ClusterGroup, KubeconfigArgs, NameArgs, StatusArgs, UpArgs},
     crd::{CrdCommand, DiffArgs, Output},
+    deploy::{
+        DeployArgs, InstallArgs, OperatorsDeployArgs, OperatorsInstallArgs, OperatorsUndeployArgs,
+        OperatorsUninstallArgs, ProjectDeployArgs, ProjectInstallArgs, ProjectUndeployArgs,
+        ProjectUninstallArgs, SafetyArgs, UndeployArgs, UninstallArgs,
+    },
     dev::DevArgs,
+    image::{
+        Destination, Engine, ImageBuildArgs, ImageCommand, ImageLoadArgs, ImagePushArgs, RegistryArgs, Source,
+    },
     operators::{OperatorsCommand, RunArgs},
     output::Format,
-    project::{ConnectionArgs, DoctorArgs, ExplainRbacArgs, ManifestsArgs, ProjectRunArgs},
+    package::{
+        BundleArgs, BundleCommand, BundleMakeArgs, CatalogAddArgs, CatalogCommand, CatalogRenderArgs,
+        ChannelArgs, FactsArgs, ManifestsArgs, OperatorsBundleArgs, OperatorsManifestsArgs, PackageFormat,
+        WriteArgs,
+    },
+    project::{ConnectionArgs, DoctorArgs, ExplainRbacArgs, ProjectRunArgs},
 };
 use scaffold::{CreateCommand, DeleteCommand, InitArgs, UpgradeArgs};
 
@@ -57,10 +73,30 @@ pub(crate) enum Command {
     Dev(DevArgs),
     /// Build the project's operator and run it here, on the current kubeconfig's cluster
     Run(ProjectRunArgs),
-    /// Write what runs the project's operator in a cluster: CRDs, RBAC, a Deployment
-    Manifests(ManifestsArgs),
+    /// Write what runs the project's operator in a cluster: as config/, YAML, a Helm chart or a bundle for OLM
+    Manifests(Box<ManifestsArgs>),
+    /// Apply the project's CRDs to the cluster of the kubeconfig
+    #[command(after_help = deploy::INSTALL_EXAMPLES)]
+    Install(ProjectInstallArgs),
+    /// Delete the project's CRDs; those with objects only when their number is said
+    #[command(after_help = deploy::UNINSTALL_EXAMPLES)]
+    Uninstall(ProjectUninstallArgs),
+    /// Deploy the project's operator, or upgrade it, and wait until it is ready
+    #[command(after_help = deploy::DEPLOY_EXAMPLES)]
+    Deploy(ProjectDeployArgs),
+    /// Take the project's operator out of the cluster; CRDs and their objects stay
+    #[command(after_help = deploy::UNDEPLOY_EXAMPLES)]
+    Undeploy(ProjectUndeployArgs),
+    /// Write bundle/, a version of the project's operator for the Operator Lifecycle Manager
+    Bundle(Box<BundleArgs>),
+    /// A catalogue of bundles, from which the Operator Lifecycle Manager installs and upgrades
+    #[command(subcommand)]
+    Catalog(CatalogCommand),
     /// Show every permission of the project's operator, and the line of code that asked for it
     ExplainRbac(ExplainRbacArgs),
+    /// The operator's image, without Docker: build it, push it, load it
+    #[command(subcommand)]
+    Image(ImageCommand),
     /// Look whether everything is there that Windlass, the project and its cluster need
     Doctor(DoctorArgs),
     /// The embedded cluster on its own, in the foreground or the background

@@ -3,10 +3,13 @@
 mod cluster;
 pub(crate) mod crd;
 mod create;
+mod deploy;
 mod dev;
 mod doctor;
+pub(crate) mod image;
 mod init;
 mod operators;
+pub(crate) mod package;
 mod run;
 mod scaffold;
 mod subcommand;
@@ -25,7 +28,7 @@ use tracing_subscriber::EnvFilter;
 
 use crate::{
     args::{
-        Cli, ClusterCommand, ClusterGroup, Command, CrdCommand, OperatorsCommand,
+        Cli, ClusterCommand, ClusterGroup, Command, CrdCommand, ImageCommand, OperatorsCommand,
         scaffold::{CreateCommand, DeleteCommand},
     },
     error::Error,
@@ -60,8 +63,17 @@ pub(crate) fn execute(cli: Cli, printer: Printer) -> Result<(), Error> {
             }
             block_on(run::run(&args, cli.verbose, printer))
         }
-        Command::Manifests(args) => block_on(subcommand::manifests(&args)),
+        Command::Manifests(args) => block_on(package::manifests(&args, printer)),
+        Command::Bundle(args) => block_on(package::bundle(&args, printer)),
+        Command::Catalog(command) => package::catalog(&command, printer),
+        Command::Install(args) => block_on(deploy::project::install(&args, printer)),
+        Command::Uninstall(args) => block_on(deploy::project::uninstall(&args, printer)),
+        Command::Deploy(args) => block_on(deploy::project::deploy(&args, printer)),
+        Command::Undeploy(args) => block_on(deploy::project::undeploy(&args, printer)),
         Command::ExplainRbac(args) => block_on(subcommand::explain_rbac(&args)),
+        Command::Image(ImageCommand::Build(args)) => block_on(image::build(&args, printer)),
+        Command::Image(ImageCommand::Push(args)) => block_on(image::push(&args, printer)),
+        Command::Image(ImageCommand::Load(args)) => image::load(&args, printer),
         Command::Doctor(args) => block_on(doctor::run(&args, printer)),
         Command::Cluster(ClusterGroup { command }) => match command {
             ClusterCommand::Up(args) => {
@@ -77,7 +89,22 @@ pub(crate) fn execute(cli: Cli, printer: Printer) -> Result<(), Error> {
             start_logging(cli.verbose)?;
             block_on(operators::run(&args, printer))
         }
-        Command::Operators(OperatorsCommand::Manifests { out }) => operators::manifests(&out, printer),
+        Command::Operators(OperatorsCommand::Install(args)) => {
+            block_on(deploy::seven::install(&args, printer))
+        }
+        Command::Operators(OperatorsCommand::Uninstall(args)) => {
+            block_on(deploy::seven::uninstall(&args, printer))
+        }
+        Command::Operators(OperatorsCommand::Deploy(args)) => block_on(deploy::seven::deploy(&args, printer)),
+        Command::Operators(OperatorsCommand::Undeploy(args)) => {
+            block_on(deploy::seven::undeploy(&args, printer))
+        }
+        Command::Operators(OperatorsCommand::Manifests(args)) => {
+            block_on(package::operators_manifests(&args, printer))
+        }
+        Command::Operators(OperatorsCommand::Bundle(args)) => {
+            block_on(package::operators_bundle(&args, printer))
+        }
         Command::Crd(CrdCommand::Diff(args)) => crd::diff(&args, printer),
         Command::Version => {
             let version = env!("CARGO_PKG_VERSION");

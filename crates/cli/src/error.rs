@@ -2,7 +2,7 @@
 
 use std::{error::Error as StdError, io, net::SocketAddr, path::PathBuf, process::ExitCode, time::Duration};
 
-use crate::{args::ClusterArgs, clusters, operator::debugger, project};
+use crate::{args::ClusterArgs, clusters, commands::image, operator::debugger, project};
 
 /// How a command ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,8 +69,8 @@ pub(crate) enum Error {
     Client(#[source] Box<windlass::kube::Error>),
     #[error("failed to generate the manifests")]
     Generate(#[source] Box<windlass_operators::manifests::Error>),
-    #[error("failed to write the manifest {}", path.display())]
-    WriteManifest { path: PathBuf, source: io::Error },
+    #[error(transparent)]
+    Package(crate::commands::package::Error),
     #[error("failed to install the operators")]
     Install(#[source] Box<windlass_operators::install::Error>),
     #[error(transparent)]
@@ -96,6 +96,20 @@ pub(crate) enum Error {
     OperatorsPanicked(#[source] tokio::task::JoinError),
     #[error(transparent)]
     Crd(#[from] crate::commands::crd::Error),
+    #[error(transparent)]
+    Deploy(#[from] windlass_deploy::Error),
+    #[error("failed to find the operator's image")]
+    NoImage,
+    #[error("failed to read {}", path.display())]
+    ReadObjects { path: PathBuf, source: io::Error },
+    #[error(transparent)]
+    Image(Box<image::Error>),
+}
+
+impl From<image::Error> for Error {
+    fn from(error: image::Error) -> Self {
+        Self::Image(error.into())
+    }
 }
 
 impl Error {
@@ -157,7 +171,12 @@ impl Error {
                 Some("a request or a reconcile did not end; RUST_LOG=debug shows which ones began".into())
             }
             Self::Crd(error) => error.hint(),
-            Self::WriteManifest { .. } => Some("choose another place with --out DIR".into()),
+            Self::Deploy(error) => error.hint(),
+            Self::NoImage => Some(
+                "name it with --image, or write config/ with one: windlass manifests -- --image IMAGE".into(),
+            ),
+            Self::Image(error) => error.hint(),
+            Self::Package(error) => error.hint(),
             Self::WriteKubeconfig { .. } => Some("choose another place with --kubeconfig FILE".into()),
             _ => None,
         }
@@ -169,6 +188,8 @@ impl Error {
             Self::Project(error) => error.status(),
             Self::Debugger(error) => error.status(),
             Self::Crd(error) => error.status(),
+            Self::Image(error) => error.status(),
+            Self::Package(error) => error.status(),
             Self::Passed(2) => ExitStatus::Error,
             Self::Scaffold(error) if !error.is_the_users() => ExitStatus::Error,
             Self::Scaffold(_)
@@ -187,7 +208,9 @@ impl Error {
             | Self::FindCluster(_)
             | Self::Client(_)
             | Self::WebhookUrl(_)
-            | Self::WriteManifest { .. }
+            | Self::Deploy(_)
+            | Self::NoImage
+            | Self::ReadObjects { .. }
             | Self::Install(_) => ExitStatus::Failure,
             _ => ExitStatus::Error,
         }

@@ -359,3 +359,36 @@ impl ControllerMetrics {
         }
     }
 }
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// What is exported once everything has happened: a controller has run and failed, a request was made, a webhook
+    /// asked, a lease held, a cache filled.
+    pub(crate) async fn touched() -> String {
+        use tower::{Layer, ServiceExt};
+        let metrics = Metrics::default();
+        let answer = tower::service_fn(|_: http::Request<()>| async {
+            Ok::<_, std::convert::Infallible>(http::Response::new(()))
+        });
+        let counted = metrics.client_layer().host("api:6443").layer(answer);
+        counted.oneshot(http::Request::new(())).await.expect("an answer");
+        metrics.leading("lease", false);
+        let name = Arc::from("box");
+        let queue = Arc::new(Queue::new(crate::queue::Pace::default()));
+        let controller = metrics.controller(&name, 2, &queue);
+        controller.added();
+        controller.started(Duration::ZERO);
+        controller.finished(Verdict::Error, Duration::ZERO, true);
+        let webhook = metrics.webhook("/x");
+        webhook.finished(webhook.started(), http::StatusCode::OK);
+        let mut page = metrics.encode().expect("metrics must encode");
+        // The gauges of caches are read from stores that a run fills.
+        for (name, ..) in caches::FIGURES {
+            page.push_str(name);
+            page.push('\n');
+        }
+        page
+    }
+}

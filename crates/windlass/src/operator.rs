@@ -12,7 +12,7 @@ use crate::{
     leader::LeaderElection,
     metrics::Metrics,
     object::{AnyObject, Object},
-    rbac::{Call, Permit},
+    rbac::{Access, Call, Declared, Permit},
     reconciler::Reconciler,
     request::Patience,
     tls::{Connections, Connector, NOWHERE, connections},
@@ -57,6 +57,8 @@ pub struct Operator {
     field_manager: Option<String>,
     former_field_managers: Vec<String>,
     drain: Duration,
+    /// How long webhooks are answered after the end was asked for.
+    shutdown_delay: Duration,
     /// How long the first lists may take; what is usual for a library or a program unless set.
     sync_timeout: Option<Duration>,
     patience: Patience,
@@ -78,6 +80,8 @@ pub struct Operator {
     debugging: bool,
     in_process: bool,
     transforms: Transforms,
+    /// What the Deployment passes to the program beside what it passes to every operator.
+    arguments: Vec<String>,
 }
 
 impl fmt::Debug for Operator {
@@ -103,6 +107,7 @@ impl Operator {
             field_manager: None,
             former_field_managers: Vec::new(),
             drain: Duration::from_secs(30),
+            shutdown_delay: Duration::ZERO,
             sync_timeout: None,
             patience: Patience::default(),
             leader: None,
@@ -120,6 +125,7 @@ impl Operator {
             debugging: false,
             in_process: false,
             transforms: Transforms::default(),
+            arguments: Vec::new(),
         }
     }
 
@@ -132,6 +138,35 @@ impl Operator {
     pub fn controller<C: Reconciler>(mut self, controller: Controller<C>) -> Self {
         self.controllers.push(Box::new(controller));
         self
+    }
+
+    /// Has the program started with this argument in a cluster: one of [`main_with`](Self::main_with) that decides what
+    /// the operator is.
+    pub fn argument(mut self, argument: impl Into<String>) -> Self {
+        self.arguments.push(argument.into());
+        self
+    }
+
+    /// Leaves a kind alone, by the name of its CRD: its controllers do not run, and it is not installed. Returns whether
+    /// the operator has it.
+    pub(crate) fn disable_kind(&mut self, crd: &str) -> bool {
+        let of = |declared: &Declared| match &declared.access {
+            Access::Reconciles(kind) => format!("{}.{}", kind.plural, kind.group) == crd,
+            _ => false,
+        };
+        let before = self.crds.len() + self.controllers.len();
+        self.controllers.retain(|controller| !controller.access().0.iter().any(of));
+        self.crds.retain(|known| known.metadata.name.as_deref() != Some(crd));
+        self.crds.len() + self.controllers.len() < before
+    }
+
+    /// Has the API server ask nothing about a kind that is not installed. A run serves the webhooks all the same: the kind
+    /// may still be there, with objects that must be converted.
+    pub(crate) fn drop_webhooks(&mut self, crd: &str) {
+        self.webhooks.admission.retain(|webhook| !webhook.is_about(crd));
+        let of =
+            |conversion: &Conversion| format!("{}.{}", conversion.kind().plural, conversion.kind().group);
+        self.webhooks.conversions.retain(|conversion| of(conversion) != crd);
     }
 
     /// Adds a custom kind to what is installed for the operator. Several versions of one kind become one
@@ -468,7 +503,8 @@ impl Operator {
 
     /// The `main` of an operator's binary: parses the command line, and runs, prints, installs or removes.
     ///
-    /// Subcommands are `run` (the default), `manifests`, `crds`, `rbac`, `explain-rbac`, `install` and `uninstall`.
+    /// Subcommands are `run` (the default), `manifests`, `crds`, `rbac`, `explain-rbac`, `install`, `uninstall` and
+    /// `check`.
     pub fn main(self) -> ExitCode {
         cli::main(self, std::env::args_os())
     }

@@ -51,6 +51,14 @@ fn next_in(schedule: &str, zone: &str, now: &str) -> String {
 }
 
 #[test]
+fn time_zones_are_known_where_the_system_has_none() {
+    // As in an image that holds nothing but the program.
+    for name in ["Etc/UTC", "Europe/Rome", "Asia/Shanghai"] {
+        assert!(windlass::jiff::tz::TimeZoneDatabase::bundled().get(name).is_ok(), "{name}");
+    }
+}
+
+#[test]
 fn a_schedule_is_due_in_its_own_time_zone() {
     assert_eq!(next_in("0 2 * * *", "Europe/Rome", "2026-01-10T12:00:00Z"), "2026-01-11T01:00:00Z");
     assert_eq!(next_in("0 2 * * *", "Europe/Rome", "2026-07-10T12:00:00Z"), "2026-07-11T00:00:00Z");

@@ -184,7 +184,7 @@ async fn the_older_version_is_converted(client: &Client) {
 
 /// Whoever comes without a token is turned away, and the operators may ask who comes with one.
 async fn metrics_are_guarded(client: &Client) {
-    let service = "https:controller-manager-metrics:8443";
+    let service = "https:windlass-metrics:8443";
     let path = format!("/api/v1/namespaces/{HOME}/services/{service}/proxy/metrics");
     let request = http::Request::get(path).body(Vec::new()).unwrap();
     match client.request_text(request).await {
@@ -195,7 +195,7 @@ async fn metrics_are_guarded(client: &Client) {
         [("authentication.k8s.io", "tokenreviews"), ("authorization.k8s.io", "subjectaccessreviews")];
     for (group, resource) in reviews {
         let review: SubjectAccessReview = serde_json::from_value(json!({"spec": {
-            "user": format!("system:serviceaccount:{HOME}:controller-manager"),
+            "user": format!("system:serviceaccount:{HOME}:windlass"),
             "resourceAttributes": {"group": group, "resource": resource, "verb": "create"},
         }}))
         .unwrap();

@@ -3,7 +3,6 @@
 //! Enter binaries from this machine; leave docker-archive files, and images in a node's containerd.
 
 mod archive;
-mod elf;
 mod operators;
 mod software;
 
@@ -16,8 +15,8 @@ use fs_err as fs;
 
 use super::{inside, plan, requirements, state};
 
-pub(crate) use archive::{Image, Layer, write_archive};
-pub(super) use elf::is_static;
+pub(crate) use archive::{Image, write_archive};
+pub(crate) use windlass_image::Layer;
 
 /// The web root of the stand-in for nginx, where users mount their own pages.
 const WEB_ROOT: &str = "usr/share/nginx/html";
@@ -83,7 +82,7 @@ pub(crate) fn from_binary(binary: &Path, tag: &str) -> Result<Image> {
     let layer = users(Layer::default()).file(name, content, 0o755);
     Ok(Image {
         tags: vec![tag.to_owned()],
-        layers: vec![layer.to_tar()?],
+        layers: vec![layer],
         entrypoint: vec![format!("/{name}")],
         ..Image::default()
     })
@@ -92,7 +91,7 @@ pub(crate) fn from_binary(binary: &Path, tag: &str) -> Result<Image> {
 /// Writes the images that every node starts with.
 pub(super) fn write_base(path: &Path) -> Result<()> {
     let busybox = requirements::busybox().context("failed to find a static busybox")?;
-    write_file(path, &base(&fs::read(&busybox)?, &applets(&busybox)?)?)
+    write_file(path, &base(&fs::read(&busybox)?, &applets(&busybox)?))
 }
 
 /// Builds the software that the operators run, and loads it into the node of a testbed.
@@ -121,16 +120,17 @@ fn programs(busybox: &[u8], applets: &[String]) -> Layer {
     applets.iter().fold(layer, |layer, applet| layer.symlink(&format!("bin/{applet}"), "busybox"))
 }
 
-fn base(busybox: &[u8], applets: &[String]) -> Result<Vec<Image>> {
-    let programs = programs(busybox, applets).to_tar()?;
-    let site = Layer::default()
-        .file("usr/sbin/nginx", WEB_SERVER.as_bytes().to_vec(), 0o755)
-        .file(&format!("{WEB_ROOT}/index.html"), WEB_PAGE.as_bytes().to_vec(), 0o644)
-        .to_tar()?;
+fn base(busybox: &[u8], applets: &[String]) -> Vec<Image> {
+    let programs = programs(busybox, applets);
+    let site = Layer::default().file("usr/sbin/nginx", WEB_SERVER.as_bytes().to_vec(), 0o755).file(
+        &format!("{WEB_ROOT}/index.html"),
+        WEB_PAGE.as_bytes().to_vec(),
+        0o644,
+    );
     let tagged = |name: &str, tags: &[&str]| {
         tags.iter().map(|tag| format!("docker.io/library/{name}:{tag}")).collect()
     };
-    Ok(vec![
+    vec![
         Image {
             tags: tagged("pause", &["1"]),
             layers: vec![programs.clone()],
@@ -150,7 +150,12 @@ fn base(busybox: &[u8], applets: &[String]) -> Result<Vec<Image>> {
             ports: vec![80],
             ..Image::default()
         },
-    ])
+    ]
+}
+
+/// Whether `content` is a program that runs without a loader, which an image of one file does not have.
+pub(super) fn is_static(content: &[u8]) -> bool {
+    windlass_image::inspect(content).is_ok()
 }
 
 /// What programs expect of any root: user names and a place for temporary files.
@@ -160,9 +165,9 @@ fn users(layer: Layer) -> Layer {
                   memcache:x:11211:11211:memcache:/tmp:/bin/false\n\
                   nobody:x:65534:65534:nobody:/tmp:/bin/false\n";
     let group = "root:x:0:\npostgres:x:999:\nmemcache:x:11211:\nnonroot:x:65532:\nnogroup:x:65534:\n";
-    layer.directory("root", 0o700).directory("tmp", 0o1777).file("etc/passwd", passwd.into(), 0o644).file(
+    layer.directory("root", 0o700).directory("tmp", 0o1777).file("etc/passwd", passwd, 0o644).file(
         "etc/group",
-        group.into(),
+        group,
         0o644,
     )
 }

@@ -13,7 +13,7 @@ pub(crate) struct Kubectl {
 }
 
 impl Kubectl {
-    pub(super) fn new(program: &Path, kubeconfig: &Path) -> Self {
+    pub(crate) fn new(program: &Path, kubeconfig: &Path) -> Self {
         Self { program: program.to_owned(), kubeconfig: kubeconfig.to_owned() }
     }
 
@@ -36,7 +36,7 @@ impl Kubectl {
     }
 
     /// Runs kubectl with `input` on its standard input.
-    pub(super) fn with_input(&self, args: &[&str], input: &str) -> Result<String> {
+    pub(crate) fn with_input(&self, args: &[&str], input: &str) -> Result<String> {
         let mut child = self
             .command(args)
             .stdin(Stdio::piped())

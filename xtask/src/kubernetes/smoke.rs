@@ -109,7 +109,7 @@ fn write_image(path: &Path) -> Result<()> {
         .file("site/index.html", format!("{GREETING}\n").into_bytes(), 0o644);
     let image = Image {
         tags: vec![IMAGE.to_owned()],
-        layers: vec![layer.to_tar()?],
+        layers: vec![layer],
         entrypoint: vec!["/serve".to_owned()],
         ports: vec![8080],
         ..Image::default()

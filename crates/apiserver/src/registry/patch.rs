@@ -214,10 +214,10 @@ fn undecodable(patch: &Patch, new: &Value, error: &Error) -> Error {
     Error::bad_patch(&shown, why)
 }
 
-/// A patch cannot make another object of this one.
+/// A patch cannot make another object of this one. One that takes the uid away gets it back, as with an update.
 fn refuse_other_uid(resource: &Resource, new: &Value, old: &Value) -> Result<()> {
     let (claimed, actual) = (text(new, "/metadata/uid"), text(old, "/metadata/uid"));
-    if claimed == actual {
+    if claimed.is_empty() || claimed == actual {
         return Ok(());
     }
     let cause = Cause::invalid("metadata.uid", &serde_json::json!(claimed), "field is immutable");

@@ -140,3 +140,17 @@ async fn a_value_of_the_wrong_type_is_refused_as_go_refuses_it() {
          field ConfigMap.data of type string"
     );
 }
+
+/// A client that makes a patch from an object that it has built itself takes away all that only the server sets.
+#[tokio::test]
+async fn a_patch_that_takes_the_uid_away_leaves_it_in_place() {
+    let server = Server::new();
+    let maps = "/api/v1/namespaces/default/configmaps";
+    let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}});
+    let made = server.post(maps, &map).await.ok();
+    let patch = json!({"metadata": {"uid": null, "creationTimestamp": null, "resourceVersion": null}, "data": {"k": "v"}});
+    let patched = server.merge(&format!("{maps}/a"), &patch).await.ok();
+    assert_eq!(patched["metadata"]["uid"], made["metadata"]["uid"]);
+    assert_eq!(patched["metadata"]["creationTimestamp"], made["metadata"]["creationTimestamp"]);
+    assert_eq!(patched["data"]["k"], "v");
+}

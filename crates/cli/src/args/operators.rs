@@ -4,16 +4,27 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
+use super::deploy::{
+    OperatorsDeployArgs, OperatorsInstallArgs, OperatorsUndeployArgs, OperatorsUninstallArgs,
+};
+use super::package::{OperatorsBundleArgs, OperatorsManifestsArgs};
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum OperatorsCommand {
     /// Install the CRDs and run the operators on a cluster, until Ctrl-C
     Run(RunArgs),
     /// Write everything that runs the operators in a cluster: CRDs, RBAC, a Deployment, samples
-    Manifests {
-        /// The directory to write to; `kubectl apply -k DIR/default` deploys from it
-        #[arg(long, value_name = "DIR")]
-        out: PathBuf,
-    },
+    Manifests(Box<OperatorsManifestsArgs>),
+    /// Write bundle/ for the Operator Lifecycle Manager
+    Bundle(Box<OperatorsBundleArgs>),
+    /// Apply the CRDs to the cluster of the kubeconfig
+    Install(OperatorsInstallArgs),
+    /// Delete the CRDs; those with objects only when their number is said
+    Uninstall(OperatorsUninstallArgs),
+    /// Deploy the operators, or upgrade them, and wait until they are ready
+    Deploy(OperatorsDeployArgs),
+    /// Take the operators out of the cluster; CRDs and their objects stay
+    Undeploy(OperatorsUndeployArgs),
 }
 
 #[derive(Debug, Args)]

@@ -3,7 +3,7 @@
 use clap::{Args, ValueEnum};
 
 /// `-o`, for commands whose answer is data.
-#[derive(Clone, Copy, Debug, Args)]
+#[derive(Clone, Copy, Debug, Default, Args)]
 pub(crate) struct OutputArgs {
     /// Print the answer as data
     #[arg(long, short, value_enum, value_name = "FORMAT")]

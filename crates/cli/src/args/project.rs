@@ -55,26 +55,6 @@ pub(crate) struct ConnectionArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  windlass manifests           write config/
-  windlass manifests --check   fail if it is out of step
-  windlass manifests -- --image shop:1.2")]
-pub(crate) struct ManifestsArgs {
-    /// The directory to write to
-    #[arg(long, value_name = "DIR", default_value = "config")]
-    pub(crate) out: PathBuf,
-
-    /// Write nothing, and fail if a file differs
-    #[arg(long)]
-    pub(crate) check: bool,
-
-    /// Arguments for the `manifests` of the project's operator
-    #[arg(last = true, value_name = "ARGS")]
-    pub(crate) arguments: Vec<OsString>,
-}
-
-#[derive(Debug, Args)]
-#[command(after_help = "\
-Examples:
   windlass explain-rbac
   windlass explain-rbac -o json")]
 pub(crate) struct ExplainRbacArgs {

@@ -1,8 +1,7 @@
-//! `windlass operators`: the operators on any cluster, and the files that run them there.
+//! `windlass operators run`: the operators on any cluster.
 
 use std::{
     net::{Ipv4Addr, SocketAddr},
-    path::Path,
     time::Instant,
 };
 
@@ -11,7 +10,7 @@ use windlass::{
     kube::{Client, Config},
     webhook::Server,
 };
-use windlass_operators::{install, manifests::manifests as generate, operator, webhooks};
+use windlass_operators::{install, operator, webhooks};
 
 use super::dev;
 use crate::{args::RunArgs, connection, error::Error, printer::Printer, signals::Signals};
@@ -94,22 +93,4 @@ async fn work(
     };
     *task = None;
     dev::flatten(ended)
-}
-
-/// Writes the files of `config/` somewhere else.
-pub(super) fn manifests(out: &Path, printer: Printer) -> Result<(), Error> {
-    let files = generate().map_err(|error| Error::Generate(error.into()))?;
-    let count = files.len();
-    for file in files {
-        let relative = file.path.strip_prefix("config/").unwrap_or(&file.path);
-        let path = out.join(relative);
-        let failed = |source| Error::WriteManifest { path: path.clone(), source };
-        if let Some(folder) = path.parent() {
-            fs_err::create_dir_all(folder).map_err(failed)?;
-        }
-        fs_err::write(&path, &file.content).map_err(failed)?;
-    }
-    printer.fact("manifests", format_args!("{count} files in {}", out.display()))?;
-    printer.command(format_args!("kubectl apply --server-side -k {}/crd", out.display()))?;
-    printer.command(format_args!("kubectl apply -k {}/default", out.display()))
 }

@@ -128,7 +128,7 @@ async fn until_the_end(process: &mut Process, name: &str, printer: Printer) -> R
     }
 }
 
-async fn reachable(client: &Client, url: &http::Uri) -> Result<(), Error> {
+pub(super) async fn reachable(client: &Client, url: &http::Uri) -> Result<(), Error> {
     let failed = |why: String| Error::from(project::Error::Unreachable { url: url.to_string(), why });
     match tokio::time::timeout(PATIENCE, client.apiserver_version()).await {
         // Who may not read the version may still be allowed everything else.

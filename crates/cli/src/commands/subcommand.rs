@@ -1,4 +1,4 @@
-//! Commands that a project's own program carries out: `windlass manifests` and `windlass explain-rbac`.
+//! A command that a project's own program carries out: `windlass explain-rbac`.
 //!
 //! The project is built first, so that what is printed or written is what the sources say now.
 
@@ -10,19 +10,10 @@ use std::{
 use tokio::process::Command;
 
 use crate::{
-    args::{ExplainRbacArgs, ManifestsArgs},
+    args::ExplainRbacArgs,
     error::Error,
     project::{self, Project, build::Manner},
 };
-
-pub(super) async fn manifests(args: &ManifestsArgs) -> Result<(), Error> {
-    let mut arguments: Vec<OsString> = vec!["--out".into(), args.out.clone().into()];
-    if args.check {
-        arguments.push("--check".into());
-    }
-    arguments.extend(args.arguments.iter().cloned());
-    pass("manifests", &arguments).await
-}
 
 pub(super) async fn explain_rbac(args: &ExplainRbacArgs) -> Result<(), Error> {
     let mut arguments: Vec<OsString> = vec!["-o".into(), args.output.word().into()];

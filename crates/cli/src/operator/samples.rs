@@ -74,7 +74,7 @@ async fn each(client: &Client, objects: &[Value], force: bool) -> Result<Vec<Str
 }
 
 /// The YAML files of a folder, but not what kustomize reads.
-fn files(folder: &Path) -> Vec<PathBuf> {
+pub(crate) fn files(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let is_sample = |path: &PathBuf| {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -86,7 +86,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-fn read(path: &Path) -> Result<Vec<Value>, Error> {
+pub(crate) fn read(path: &Path) -> Result<Vec<Value>, Error> {
     let failed =
         |source: Box<dyn std::error::Error + Send + Sync>| Error::Sample { path: path.to_owned(), source };
     let text = fs::read_to_string(path).map_err(|error| failed(error.into()))?;

@@ -4,7 +4,7 @@
 //! is said, with colours where a terminal shows them.
 
 use std::{
-    ffi::OsString,
+    ffi::{OsStr, OsString},
     path::{Path, PathBuf},
     process::Stdio,
 };
@@ -52,30 +52,30 @@ impl Project {
         if !output.status.success() {
             return Err(Error::Build { name: self.name.clone(), status: output.status });
         }
-        self.program(&String::from_utf8_lossy(&output.stdout))
+        program_in(&self.name, &String::from_utf8_lossy(&output.stdout))
     }
+}
 
-    /// The program among what cargo tells that it has built: the only one, or the one with the project's name.
-    fn program(&self, messages: &str) -> Result<PathBuf, Error> {
-        let parsed = messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-        let mut programs: Vec<(String, PathBuf)> = parsed
-            .filter(|message| message["reason"] == "compiler-artifact")
-            .filter_map(|message| {
-                let name = message["target"]["name"].as_str()?.to_owned();
-                Some((name, PathBuf::from(message["executable"].as_str()?)))
-            })
-            .collect();
-        if let Some(position) = programs.iter().position(|(name, _)| *name == self.name) {
-            return Ok(programs.swap_remove(position).1);
-        }
-        match programs.len() {
-            0 => Err(Error::NoProgram { name: self.name.clone() }),
-            1 => Ok(programs.swap_remove(0).1),
-            _ => Err(Error::Programs {
-                name: self.name.clone(),
-                programs: programs.into_iter().map(|(name, _)| name).collect(),
-            }),
-        }
+/// The program among what cargo tells that it has built: the only one, or the one with this name.
+pub(crate) fn program_in(name: &str, messages: &str) -> Result<PathBuf, Error> {
+    let parsed = messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let mut programs: Vec<(String, PathBuf)> = parsed
+        .filter(|message| message["reason"] == "compiler-artifact")
+        .filter_map(|message| {
+            let name = message["target"]["name"].as_str()?.to_owned();
+            Some((name, PathBuf::from(message["executable"].as_str()?)))
+        })
+        .collect();
+    if let Some(position) = programs.iter().position(|(found, _)| found == name) {
+        return Ok(programs.swap_remove(position).1);
+    }
+    match programs.len() {
+        0 => Err(Error::NoProgram { name: name.to_owned() }),
+        1 => Ok(programs.swap_remove(0).1),
+        _ => Err(Error::Programs {
+            name: name.to_owned(),
+            programs: programs.into_iter().map(|(name, _)| name).collect(),
+        }),
     }
 }
 
@@ -92,7 +92,11 @@ pub(crate) fn of_another_package() -> impl Iterator<Item = OsString> {
 }
 
 /// Runs a subcommand of the operator's program, and returns what it prints.
-pub(crate) async fn printed(program: &Path, root: &Path, arguments: &[&str]) -> Result<String, Error> {
+pub(crate) async fn printed(
+    program: &Path,
+    root: &Path,
+    arguments: &[impl AsRef<OsStr>],
+) -> Result<String, Error> {
     let mut command = Command::new(program);
     command.args(arguments).current_dir(root).stdin(Stdio::null()).kill_on_drop(true);
     let output = command.output().await;
@@ -100,7 +104,8 @@ pub(crate) async fn printed(program: &Path, root: &Path, arguments: &[&str]) -> 
     if !output.status.success() {
         let name = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        return Err(Error::Failed { command: format!("{name} {}", arguments.join(" ")), said });
+        let words: Vec<_> = arguments.iter().map(|word| word.as_ref().to_string_lossy()).collect();
+        return Err(Error::Failed { command: format!("{name} {}", words.join(" ")), said });
     }
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
@@ -108,10 +113,6 @@ pub(crate) async fn printed(program: &Path, root: &Path, arguments: &[&str]) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn project() -> Project {
-        Project { root: "/shop".into(), name: "shop".into(), cli_version: String::new() }
-    }
 
     fn artifact(name: &str, executable: &str) -> String {
         format!(r#"{{"reason":"compiler-artifact","target":{{"name":"{name}"}},"executable":{executable}}}"#)
@@ -122,9 +123,9 @@ mod tests {
         let library = artifact("shop", "null");
         let only = artifact("other", "\"/t/other\"");
         let messages = format!("{library}\nnot json\n{only}\n");
-        assert_eq!(project().program(&messages).unwrap(), Path::new("/t/other"));
+        assert_eq!(program_in("shop", &messages).unwrap(), Path::new("/t/other"));
         let both = format!("{messages}{}\n", artifact("shop", "\"/t/shop\""));
-        assert_eq!(project().program(&both).unwrap(), Path::new("/t/shop"));
+        assert_eq!(program_in("shop", &both).unwrap(), Path::new("/t/shop"));
     }
 
     #[test]
@@ -137,10 +138,10 @@ mod tests {
 
     #[test]
     fn no_program_or_several_are_errors_with_advice() {
-        let none = project().program(&artifact("shop", "null")).unwrap_err();
+        let none = program_in("shop", &artifact("shop", "null")).unwrap_err();
         assert!(none.hint().unwrap().contains("src/main.rs"), "{none}");
         let several = [artifact("a", "\"/t/a\""), artifact("b", "\"/t/b\"")].join("\n");
-        let several = project().program(&several).unwrap_err();
+        let several = program_in("shop", &several).unwrap_err();
         assert!(several.to_string().contains("(a, b)"), "{several}");
     }
 }

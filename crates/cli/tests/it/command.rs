@@ -92,7 +92,17 @@ fn a_kubeconfig_that_is_not_there_is_an_error_with_advice() {
 #[test]
 fn commands_of_a_project_say_elsewhere_how_to_come_to_one() {
     let folder = tempfile::tempdir().unwrap();
-    let lines: [&[&str]; 4] = [&["run"], &["manifests"], &["explain-rbac"], &["dev", "--debugger", ":2345"]];
+    let lines: [&[&str]; 9] = [
+        &["run"],
+        &["manifests"],
+        &["explain-rbac"],
+        &["dev", "--debugger", ":2345"],
+        &["install"],
+        &["uninstall"],
+        &["deploy", "--image", "a:1"],
+        &["undeploy"],
+        &["image", "build"],
+    ];
     for arguments in lines {
         let output = windlass().args(arguments).current_dir(folder.path()).output().unwrap();
         assert_eq!(output.status.code(), Some(1), "{arguments:?}");
@@ -100,6 +110,21 @@ fn commands_of_a_project_say_elsewhere_how_to_come_to_one() {
         assert!(stderr.contains("error: failed to find a project"), "{stderr}");
         assert!(stderr.contains("hint: change into a project, or make one: windlass init"), "{stderr}");
     }
+}
+
+#[test]
+fn an_image_that_was_not_built_is_neither_pushed_nor_loaded() {
+    let folder = tempfile::tempdir().unwrap();
+    for arguments in [&["image", "push", "example.com/shop:1"][..], &["image", "load"]] {
+        let output = windlass().args(arguments).current_dir(folder.path()).output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}");
+        let stderr = text(&output.stderr);
+        assert!(stderr.starts_with("error: failed to read an image: there is no image in dist"), "{stderr}");
+        assert!(stderr.contains("hint: build it with `windlass image build`"), "{stderr}");
+    }
+    let output = run(&["image", "push", "Example.com/Shop:1"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("a path has lower case letters"), "{}", text(&output.stderr));
 }
 
 #[test]

@@ -5,6 +5,8 @@
 mod cluster;
 mod command;
 mod crd;
+mod deploy;
 mod dev;
+mod package;
 mod restart;
 mod scaffold;

@@ -22,10 +22,10 @@ pub(super) struct CacheGauges {
     pub(super) caches: WeakCaches,
 }
 
-type Figure = fn(&dyn Watched) -> usize;
+pub(super) type Figure = fn(&dyn Watched) -> usize;
 
 /// What is shown of every cache.
-const FIGURES: [(&str, &str, Figure); 3] = [
+pub(super) const FIGURES: [(&str, &str, Figure); 3] = [
     ("windlass_cache_objects", "Number of cached objects", |watch| watch.len()),
     ("windlass_cache_bytes", "Estimated memory of the cached objects", |watch| watch.bytes()),
     (

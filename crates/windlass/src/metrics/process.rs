@@ -147,22 +147,7 @@ mod tests {
 
     #[tokio::test]
     async fn every_metric_of_controller_runtime_has_its_name() {
-        use tower::{Layer, ServiceExt};
-        let metrics = crate::Metrics::default();
-        let answer = tower::service_fn(|_: http::Request<()>| async {
-            Ok::<_, std::convert::Infallible>(http::Response::new(()))
-        });
-        let counted = metrics.client_layer().host("api:6443").layer(answer);
-        counted.oneshot(http::Request::new(())).await.unwrap();
-        metrics.leading("lease", false);
-        let name = std::sync::Arc::from("box");
-        let queue = std::sync::Arc::new(crate::queue::Queue::new(crate::queue::Pace::default()));
-        let controller = metrics.controller(&name, 2, &queue);
-        controller.added();
-        controller.started(std::time::Duration::ZERO);
-        controller.finished(crate::metrics::Verdict::Error, std::time::Duration::ZERO, true);
-        let _ = metrics.webhook("/x").started();
-        let page = metrics.encode().unwrap();
+        let page = crate::metrics::tests::touched().await;
         for name in [
             "controller_runtime_reconcile_total{controller=\"box\",result=\"success\"}",
             "controller_runtime_reconcile_total{controller=\"box\",result=\"requeue_after\"}",

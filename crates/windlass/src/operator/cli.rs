@@ -13,10 +13,11 @@ use kube::{
 
 use super::{
     CertificateSource, Operator, Placement, manifests,
-    settings::{Given, Namespaces},
+    settings::{Given, Kinds, Namespaces},
 };
 use crate::error::chain;
 
+mod check;
 mod error;
 mod explain;
 mod files;
@@ -54,8 +55,10 @@ enum Command {
     ExplainRbac(explain::ExplainArgs),
     /// Apply the CRDs; with --image, everything that `manifests` prints
     Install(install::InstallArgs),
-    /// Delete what `install` applies; the CRDs, and with them every object of their kinds, only with --crds
+    /// Delete what `install` applies; the CRDs only with --crds, and those with objects only when their number is said
     Uninstall(install::UninstallArgs),
+    /// Ask the cluster whether the operator runs: its kinds are served and a replica leads
+    Check(check::CheckArgs),
 }
 
 #[derive(Clone, Debug, Args)]
@@ -122,6 +125,9 @@ struct ManifestsArgs {
     /// Write nothing, and fail if a file is not as it would be written
     #[arg(long, requires = "out")]
     check: bool,
+    /// Leave these kinds out, by the names of their CRDs, separated by commas
+    #[arg(long, value_name = "CRDS")]
+    disable_kinds: Option<Kinds>,
 }
 
 /// Where the operator is, or is to be.
@@ -181,7 +187,8 @@ pub(super) fn command_line() -> clap::Command {
 }
 
 fn command<A: Args>() -> clap::Command {
-    const ALL: [&str; 7] = ["run", "manifests", "crds", "rbac", "explain-rbac", "install", "uninstall"];
+    const ALL: [&str; 8] =
+        ["run", "manifests", "crds", "rbac", "explain-rbac", "install", "uninstall", "check"];
     let command = A::augment_args(Cli::command());
     ALL.into_iter().fold(command, |command, name| command.mut_subcommand(name, A::augment_args))
 }
@@ -225,6 +232,7 @@ async fn execute(mut operator: Operator, cli: Cli, line: &[OsString]) -> Result<
         Command::ExplainRbac(args) => explain::explain(operator, args),
         Command::Install(args) => Box::pin(install::install(operator, args)).await,
         Command::Uninstall(args) => Box::pin(install::uninstall(operator, args)).await,
+        Command::Check(args) => Box::pin(check::check(operator, args)).await,
     }
 }
 

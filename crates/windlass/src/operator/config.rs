@@ -20,15 +20,28 @@ const IMAGE: &str = "controller";
 
 /// Why `default` does not hold everything.
 const NO_CRDS: &str = "\
-# The CRDs are in ../crd and not here: to delete this must not delete every object of their kinds.\n";
+# The CRDs are in ../crd and not here: to delete this must not delete every object of their kinds.
+# What not every cluster has a use for is beside it, for an overlay or by itself: ../network-policy lets nobody else reach
+# the operator, ../prometheus needs the Prometheus operator, ../grafana is a dashboard in a ConfigMap.\n";
 
 /// Where the image comes from.
 const SET_IMAGE: &str =
     "# The image is set by --image, or here by: kustomize edit set image controller=IMAGE\n";
 
 /// The folders whose files are generated, and whose left-over generated files are removed.
-const FOLDERS: [&str; 8] =
-    ["certmanager", "crd", "crd/bases", "default", "manager", "rbac", "samples", "webhook"];
+const FOLDERS: [&str; 11] = [
+    "certmanager",
+    "crd",
+    "crd/bases",
+    "default",
+    "grafana",
+    "manager",
+    "network-policy",
+    "prometheus",
+    "rbac",
+    "samples",
+    "webhook",
+];
 
 /// A generated file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,7 +91,8 @@ impl Operator {
             keep_images: false,
         };
         let mut resources: BTreeMap<&'static str, Vec<String>> = BTreeMap::new();
-        for object in self.manifests(&substituted) {
+        let beside = [self.network_policies(placement), self.monitoring_manifests(placement)].concat();
+        for object in self.manifests(&substituted).into_iter().chain(beside) {
             let (folder, file) = self.place(&object);
             let listed = resources.entry(folder).or_default();
             if !listed.contains(&file) {
@@ -116,13 +130,24 @@ impl Operator {
             "Issuer" => ("certmanager", "issuer.yaml".into()),
             "Certificate" => ("certmanager", "certificate-webhook.yaml".into()),
             kind if kind.ends_with("WebhookConfiguration") => ("webhook", "manifests.yaml".into()),
-            kind => {
-                let suffix = if kind.ends_with("Binding") { "role_binding" } else { "role" };
-                let name = format!("{part}-{suffix}").replace('-', "_");
-                ("rbac", format!("{}.yaml", name.trim_start_matches('_')))
-            }
+            "PodDisruptionBudget" => ("manager", "pod_disruption_budget.yaml".into()),
+            "NetworkPolicy" => ("network-policy", format!("{}.yaml", part.trim_start_matches('-'))),
+            "ServiceMonitor" => ("prometheus", "monitor.yaml".into()),
+            "PrometheusRule" => ("prometheus", "rules.yaml".into()),
+            "ConfigMap" => ("grafana", "dashboard.yaml".into()),
+            _ => ("rbac", role_file(part)),
         }
     }
+}
+
+/// The file of a role or a binding: `-manager-role` is in `role.yaml`, as controller-gen has it.
+fn role_file(part: &str) -> String {
+    let (part, suffix) = match part.strip_suffix("-rolebinding") {
+        Some(part) => (part, "role_binding"),
+        None => (part.strip_suffix("-role").unwrap_or(part), "role"),
+    };
+    let name = part.strip_suffix("-manager").unwrap_or(part).trim_start_matches('-').replace('-', "_");
+    if name.is_empty() { format!("{suffix}.yaml") } else { format!("{name}_{suffix}.yaml") }
 }
 
 impl ConfigTree {

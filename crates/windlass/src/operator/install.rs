@@ -8,7 +8,7 @@ use k8s_openapi::{
 };
 use kube::{
     Api, Client,
-    api::{DeleteParams, Patch, PatchParams},
+    api::{DeleteParams, ListParams, Patch, PatchParams},
     core::{ApiResource, DynamicObject, GroupVersionKind},
     runtime::wait::{await_condition, conditions},
 };
@@ -76,6 +76,44 @@ pub(super) async fn delete(client: &Client, manifests: &[Value]) -> Result<Vec<S
         }
     }
     Ok(done)
+}
+
+/// How many objects each of these CRDs has in the cluster; those without any are left out.
+pub(super) async fn count(client: &Client, crds: &[Value]) -> Result<Vec<(String, usize)>, InstallError> {
+    let mut counted = Vec::new();
+    for crd in crds {
+        let target = Target::of(crd);
+        let Some(live) = target.found(client).await? else { continue };
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let versions = live.data["spec"]["versions"].as_array().cloned().unwrap_or_default();
+        let served = |version: &&Value| version["served"] == true;
+        let stored = versions.iter().filter(served).find(|version| version["storage"] == true);
+        let Some(version) = stored.or_else(|| versions.iter().find(served)) else { continue };
+        let spec = &live.data["spec"];
+        let gvk = GroupVersionKind::gvk(
+            &text(&spec["group"]),
+            &text(&version["name"]),
+            &text(&spec["names"]["kind"]),
+        );
+        let kind = ApiResource::from_gvk_with_plural(&gvk, &text(&spec["names"]["plural"]));
+        let (api, mut count) = (Api::<DynamicObject>::all_with(client.clone(), &kind), 0);
+        let mut params = ListParams::default().limit(500);
+        loop {
+            let page = api
+                .list_metadata(&params)
+                .await
+                .map_err(|source| target.failed("count the objects of", source))?;
+            count += page.items.len();
+            match page.metadata.continue_.filter(|token| !token.is_empty()) {
+                Some(token) => params.continue_token = Some(token),
+                None => break,
+            }
+        }
+        if count > 0 {
+            counted.push((target.name, count));
+        }
+    }
+    Ok(counted)
 }
 
 /// Waits until CRDs that were deleted are gone, and with them their objects and what those left to clean up.
@@ -278,6 +316,29 @@ mod tests {
         let changed: Vec<&String> = told.iter().filter(|line| !line.starts_with("unchanged")).collect();
         assert_eq!(changed, ["would change Deployment box-operator"]);
         assert_eq!(present(&client, &manifests("a:1")).await.unwrap().len(), done.len());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_objects_of_a_kind_are_counted_before_it_goes() {
+        let (client, operator) = (client(), hooked());
+        let mut crds = operator.crd_manifests();
+        // Nobody converts here.
+        crds[0]["spec"].as_object_mut().unwrap().remove("conversion");
+        apply(&client, "box-operator", &crds).await.unwrap();
+        assert_eq!(count(&client, &crds).await.unwrap(), Vec::new());
+        let gvk = GroupVersionKind::gvk("example.com", "v2", "Box");
+        let boxes: Api<DynamicObject> = Api::namespaced_with(
+            client.clone(),
+            "default",
+            &ApiResource::from_gvk_with_plural(&gvk, "boxes"),
+        );
+        for name in ["a", "b", "c"] {
+            let object = serde_json::json!({
+                "apiVersion": "example.com/v2", "kind": "Box", "metadata": {"name": name}, "spec": {"size": 1},
+            });
+            boxes.patch(name, &PatchParams::apply("user"), &Patch::Apply(&object)).await.unwrap();
+        }
+        assert_eq!(count(&client, &crds).await.unwrap(), [("boxes.example.com".to_owned(), 3)]);
     }
 
     #[tokio::test(start_paused = true)]

@@ -9,6 +9,8 @@ use super::Operator;
 use crate::rbac::Reach;
 
 mod kinds;
+mod monitoring;
+mod network;
 mod webhooks;
 
 pub(super) use webhooks::{secret_name, service};
@@ -79,16 +81,16 @@ impl Operator {
             Some(namespace),
         )];
         match self.watched_namespaces() {
-            None => manifests.extend(self.role(name, None, namespace, &self.rbac())),
+            None => manifests.extend(self.role("manager", None, namespace, &self.rbac())),
             Some(namespaces) => {
                 let rules = self.rules(Reach::Namespaced);
                 for watched in namespaces {
-                    manifests.extend(self.role(name, Some(&watched), namespace, &rules));
+                    manifests.extend(self.role("manager", Some(&watched), namespace, &rules));
                 }
                 // No Role reaches what lives in no namespace.
                 let rules = self.rules(Reach::Cluster);
                 if !rules.is_empty() {
-                    manifests.extend(self.role(name, None, namespace, &rules));
+                    manifests.extend(self.role("manager", None, namespace, &rules));
                 }
             }
         }
@@ -97,7 +99,7 @@ impl Operator {
             ["leases"],
             ["get", "list", "watch", "create", "update"],
         )];
-        manifests.extend(self.role(&format!("{name}-leader-election"), Some(namespace), namespace, &leases));
+        manifests.extend(self.role("leader-election", Some(namespace), namespace, &leases));
         manifests.extend(self.metrics_roles(namespace));
         manifests.extend(self.kind_roles());
         manifests
@@ -115,6 +117,7 @@ impl Operator {
         manifests.push(self.metrics_service(placement));
         manifests.extend(self.webhook_service(placement));
         manifests.push(self.deployment(placement));
+        manifests.extend(self.disruption_budget(placement));
         manifests.extend(self.webhook_configurations(placement));
         manifests
     }
@@ -126,7 +129,7 @@ impl Operator {
             crate::rbac::rule("authentication.k8s.io", ["tokenreviews"], ["create"]),
             crate::rbac::rule("authorization.k8s.io", ["subjectaccessreviews"], ["create"]),
         ];
-        let mut manifests = self.role(&format!("{name}-metrics-auth"), None, namespace, &ask).to_vec();
+        let mut manifests = self.role("metrics-auth", None, namespace, &ask).to_vec();
         let read = json!({
             "apiVersion": "rbac.authorization.k8s.io/v1",
             "kind": "ClusterRole",
@@ -166,7 +169,12 @@ impl Operator {
     }
 
     /// A role and its binding: cluster-wide without a namespace.
-    fn role(&self, name: &str, namespace: Option<&str>, account: &str, rules: &[PolicyRule]) -> [Value; 2] {
+    ///
+    /// What is between the operator's name and the suffix is what kubebuilder calls it, so that behind the prefix
+    /// that it gives to every name stands what its overlays and its users look for: `manager-role`.
+    fn role(&self, part: &str, namespace: Option<&str>, account: &str, rules: &[PolicyRule]) -> [Value; 2] {
+        let name = format!("{}-{part}-role", self.name());
+        let bound = format!("{}-{part}-rolebinding", self.name());
         let prefix = if namespace.is_some() { "" } else { "Cluster" };
         let api_version = "rbac.authorization.k8s.io/v1";
         let role = json!({ "apiVersion": api_version, "kind": format!("{prefix}Role"), "rules": rules });
@@ -178,7 +186,7 @@ impl Operator {
             },
             "subjects": [{ "kind": "ServiceAccount", "name": self.name(), "namespace": account }],
         });
-        [labelled(self, role, name, namespace), labelled(self, binding, name, namespace)]
+        [labelled(self, role, &name, namespace), labelled(self, binding, &bound, namespace)]
     }
 
     /// The command line in a cluster. Namespaces that the program does not say itself must reach it.
@@ -189,11 +197,28 @@ impl Operator {
         if !self.namespaces.is_empty() {
             arguments.push(format!("--watch-namespaces={}", self.namespaces.join(",")));
         }
+        arguments.extend(self.arguments.iter().cloned());
         arguments
     }
 
+    /// What keeps a drained node from taking all replicas at once; one alone it could only keep from being drained.
+    fn disruption_budget(&self, placement: &Placement) -> Option<Value> {
+        let budget = json!({
+            "apiVersion": "policy/v1",
+            "kind": "PodDisruptionBudget",
+            "spec": { "maxUnavailable": 1, "selector": { "matchLabels": self.selector() } },
+        });
+        let several = placement.replicas > 1;
+        several.then(|| labelled(self, budget, self.name(), Some(&placement.namespace)))
+    }
+
+    /// The labels by which the operator's Pods are found.
+    fn selector(&self) -> Value {
+        json!({ "app.kubernetes.io/name": self.name() })
+    }
+
     fn deployment(&self, placement: &Placement) -> Value {
-        let labels = json!({ "app.kubernetes.io/name": self.name() });
+        let labels = self.selector();
         // The second is what kubebuilder's projects select by.
         let pod_labels =
             json!({ "app.kubernetes.io/name": self.name(), "control-plane": "controller-manager" });
@@ -231,9 +256,30 @@ impl Operator {
             "spec": {
                 "replicas": placement.replicas,
                 "selector": { "matchLabels": labels },
+                // A new replica is ready before an old one goes: whoever asks a webhook meanwhile is answered.
+                "strategy": {
+                    "type": "RollingUpdate",
+                    "rollingUpdate": { "maxSurge": 1, "maxUnavailable": 0 },
+                },
                 "template": {
                     "metadata": { "labels": pod_labels },
                     "spec": {
+                        "affinity": { "podAntiAffinity": {
+                            // Preferred: a cluster of one node takes all replicas.
+                            "preferredDuringSchedulingIgnoredDuringExecution": [{
+                                "weight": 100,
+                                "podAffinityTerm": {
+                                    "labelSelector": { "matchLabels": labels },
+                                    "topologyKey": "kubernetes.io/hostname",
+                                },
+                            }],
+                        }},
+                        "topologySpreadConstraints": [{
+                            "labelSelector": { "matchLabels": labels },
+                            "maxSkew": 1,
+                            "topologyKey": "topology.kubernetes.io/zone",
+                            "whenUnsatisfiable": "ScheduleAnyway",
+                        }],
                         "serviceAccountName": self.name(),
                         "securityContext": {
                             "runAsNonRoot": true, "seccompProfile": { "type": "RuntimeDefault" }

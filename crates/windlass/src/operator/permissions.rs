@@ -103,7 +103,7 @@ impl Operator {
         };
         let mut explained = Vec::new();
         for (kind, namespaces, reach) in parts {
-            let (role, sources) = (format!("{kind} {}", self.name), self.sources(reach));
+            let (role, sources) = (format!("{kind} {}-manager-role", self.name), self.sources(reach));
             for rule in self.rules(reach) {
                 let reasons = sources.iter().filter(|source| source.is_part_of(&rule));
                 let reasons = reasons.map(|source| source.reason.clone()).collect();
@@ -128,11 +128,11 @@ impl Operator {
             let (kind, name) = (text("/kind"), text("/metadata/name"));
             let reasons = match name.strip_prefix(self.name.as_str()) {
                 _ if !kind.ends_with("Role") => continue,
-                Some("-leader-election") => vec![Reason::plain("leader election (--leader-elect)")],
-                Some("-metrics-auth") => {
+                Some("-leader-election-role") => vec![Reason::plain("leader election (--leader-elect)")],
+                Some("-metrics-auth-role") => {
                     vec![Reason::plain("metrics are served to whom may read them (--metrics-secure)")]
                 }
-                Some("-webhook-certificates") => hooks.clone(),
+                Some("-webhook-certificates-role") => hooks.clone(),
                 _ => continue,
             };
             let rules: Vec<PolicyRule> = serde_json::from_value(role["rules"].clone()).unwrap_or_default();
@@ -267,26 +267,26 @@ mod tests {
         assert_eq!(
             told(&operator.explain_rbac("sys"), first),
             [
-                "ClusterRole op []: /configmaps get,list,watch,patch",
+                "ClusterRole op-manager-role []: /configmaps get,list,watch,patch",
                 "  Controller::new Some(\"ConfigMap\") Some(\"configmap\") Some(\"+1\")",
-                "ClusterRole op []: /configmaps/finalizers update",
+                "ClusterRole op-manager-role []: /configmaps/finalizers update",
                 "  Controller::new Some(\"ConfigMap\") Some(\"configmap\") Some(\"+1\")",
-                "ClusterRole op []: /configmaps/status patch",
+                "ClusterRole op-manager-role []: /configmaps/status patch",
                 "  Controller::new Some(\"ConfigMap\") Some(\"configmap\") Some(\"+1\")",
-                "ClusterRole op []: /nodes get",
+                "ClusterRole op-manager-role []: /nodes get",
                 "  Controller::permits None Some(\"configmap\") Some(\"+4\")",
                 "  Operator::permits None None Some(\"+5\")",
-                "ClusterRole op []: apps/deployments get,list,watch,create,patch,delete",
+                "ClusterRole op-manager-role []: apps/deployments get,list,watch,create,patch,delete",
                 "  Controller::owns Some(\"Deployment\") Some(\"configmap\") Some(\"+2\")",
                 "  Controller::reads Some(\"Deployment\") Some(\"configmap\") Some(\"+3\")",
                 "  Controller::permits None Some(\"configmap\") Some(\"+4\")",
-                "ClusterRole op []: events.k8s.io/events create,patch",
+                "ClusterRole op-manager-role []: events.k8s.io/events create,patch",
                 "  Controller::new: events Some(\"ConfigMap\") Some(\"configmap\") Some(\"+1\")",
-                "Role op-leader-election [\"sys\"]: coordination.k8s.io/leases get,list,watch,create,update",
+                "Role op-leader-election-role [\"sys\"]: coordination.k8s.io/leases get,list,watch,create,update",
                 "  leader election (--leader-elect) None None None",
-                "ClusterRole op-metrics-auth []: authentication.k8s.io/tokenreviews create",
+                "ClusterRole op-metrics-auth-role []: authentication.k8s.io/tokenreviews create",
                 "  metrics are served to whom may read them (--metrics-secure) None None None",
-                "ClusterRole op-metrics-auth []: authorization.k8s.io/subjectaccessreviews create",
+                "ClusterRole op-metrics-auth-role []: authorization.k8s.io/subjectaccessreviews create",
                 "  metrics are served to whom may read them (--metrics-secure) None None None",
             ]
         );
@@ -299,7 +299,9 @@ mod tests {
             assert!(explained.iter().all(|one| !one.reasons.is_empty()), "{explained:#?}");
             for role in operator.rbac_manifests("sys") {
                 let name = role["metadata"]["name"].as_str().unwrap();
-                let people = ["admin", "editor", "viewer", "reader"].iter().any(|end| name.ends_with(end));
+                let people = ["admin-role", "editor-role", "viewer-role", "reader"]
+                    .iter()
+                    .any(|end| name.ends_with(end));
                 for rule in role["rules"].as_array().into_iter().flatten().filter(|_| !people) {
                     let rule: PolicyRule = serde_json::from_value(rule.clone()).unwrap();
                     assert!(explained.iter().any(|one| one.rule == rule), "{name} {rule:?}");
@@ -307,7 +309,7 @@ mod tests {
             }
         }
         let hooks = hooked().explain_rbac("sys");
-        let certificates = hooks.iter().find(|one| one.role.ends_with("-webhook-certificates")).unwrap();
+        let certificates = hooks.iter().find(|one| one.role.ends_with("-webhook-certificates-role")).unwrap();
         let calls: Vec<&str> = certificates.reasons.iter().map(|reason| reason.call.as_str()).collect();
         assert_eq!(calls, ["Operator::webhook", "Operator::defaults", "Operator::converts"]);
     }

@@ -239,6 +239,7 @@ async fn serve(
         handle: operator.handle.clone(),
         in_process: operator.in_process,
         connections: operator.webhook_connections.take(),
+        delay: operator.shutdown_delay,
     };
     let server = operator.webhook_server.take();
     // Whoever embeds an operator without a server leaves the cluster alone; a program of its own clears up.

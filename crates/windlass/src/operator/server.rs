@@ -4,7 +4,7 @@ use std::{fmt::Write, future::Future, net::SocketAddr};
 
 use axum::{
     Router,
-    extract::State,
+    extract::{RawQuery, State},
     http::{StatusCode, header::CONTENT_TYPE},
     response::{IntoResponse, Response},
     routing::get,
@@ -33,8 +33,12 @@ async fn show_metrics(State(metrics): State<Metrics>) -> Response {
     }
 }
 
-async fn show_ready(State(probes): State<Probes>) -> Response {
-    let checks = probes.checks();
+/// With `?exclude=watches` whatever the watches say, as Kubernetes' own endpoint leaves out what it is asked to.
+async fn show_ready(State(probes): State<Probes>, RawQuery(query): RawQuery) -> Response {
+    let mut checks = probes.checks();
+    if query.is_some_and(|query| query.split('&').any(|part| part == "exclude=watches")) {
+        checks.retain(|check| !check.name.starts_with("watch-"));
+    }
     let ready = checks.iter().all(|check| check.failure.is_none());
     let mut page = String::new();
     for check in &checks {

@@ -40,13 +40,15 @@ pub(super) enum Error {
     },
     #[error("failed to configure: no controller is named {name:?}")]
     Controller { name: String, known: String },
+    #[error("failed to disable the kind {name:?}: the operator has no such CRD")]
+    Kind { name: String, known: String },
 }
 
 impl Error {
     pub(super) fn hint(&self) -> Option<String> {
         match self {
             Self::Unknown { nearest, .. } => Some(format!("did you mean {nearest:?}?")),
-            Self::Controller { known, .. } => Some(format!("there are {known}")),
+            Self::Controller { known, .. } | Self::Kind { known, .. } => Some(format!("there are {known}")),
             Self::Read(..) | Self::Yaml(..) | Self::Value { .. } => None,
         }
     }
@@ -116,6 +118,9 @@ given! {
         #[arg(long, env = "WATCH_NAMESPACE", visible_alias = "watch-namespace")]
         #[serde(alias = "watch-namespace")]
         watch_namespaces: Namespaces,
+        /// Leave these kinds alone, by the names of their CRDs, separated by commas
+        #[arg(long, env = "DISABLE_KINDS", value_name = "CRDS")]
+        disable_kinds: Kinds,
         /// How long a request to the API server may take; lists two minutes, if that is longer [default: 30s]
         #[arg(long, env = "REQUEST_TIMEOUT")]
         request_timeout: Time,
@@ -128,6 +133,9 @@ given! {
         /// How long running reconciles may take to finish after a signal [default: 30s]
         #[arg(long, env = "GRACEFUL_SHUTDOWN_TIMEOUT")]
         graceful_shutdown_timeout: Time,
+        /// How long webhooks are answered after a signal, until the API server knows that they are not [default: 0s]
+        #[arg(long, env = "SHUTDOWN_DELAY_DURATION")]
+        shutdown_delay_duration: Time,
         /// Whether webhooks are served [default: true]
         #[arg(long, env = "ENABLE_WEBHOOKS", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
         enable_webhooks: bool,
@@ -218,6 +226,11 @@ impl Settings {
         Ok(chosen.filter_map(|(name, settings)| Some((name.as_str(), settings.concurrency?))).collect())
     }
 
+    /// Leaves the kinds alone that were named. A name that no kind has is a mistake.
+    pub(super) fn disable(&self, operator: &mut super::Operator) -> Result<(), Error> {
+        disable(operator, self.given.disable_kinds.as_ref())
+    }
+
     pub(super) fn metrics(&self) -> Option<SocketAddr> {
         self.given.metrics_bind_address.and_then(|address| address.0)
     }
@@ -239,6 +252,11 @@ impl Settings {
     pub(super) fn probes(&self) -> Option<SocketAddr> {
         let default = BindAddress(Some(SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), 8081)));
         self.given.health_probe_bind_address.unwrap_or(default).0
+    }
+
+    /// How long webhooks are answered after a signal.
+    pub(super) fn shutdown_delay(&self) -> Duration {
+        self.given.shutdown_delay_duration.map(|time| time.0).unwrap_or_default()
     }
 
     pub(super) fn drain(&self) -> Option<Duration> {
@@ -429,6 +447,44 @@ impl FromStr for Namespaces {
     fn from_str(text: &str) -> Result<Self, String> {
         let names = text.split(',').map(str::trim).filter(|name| !name.is_empty());
         names.map(namespace).collect::<Result<_, _>>().map(Self)
+    }
+}
+
+/// Leaves kinds alone.
+pub(super) fn disable(operator: &mut super::Operator, kinds: Option<&Kinds>) -> Result<(), Error> {
+    let known: Vec<String> = operator.crds().iter().filter_map(|crd| crd.metadata.name.clone()).collect();
+    for name in kinds.into_iter().flat_map(|kinds| &kinds.0) {
+        if !operator.disable_kind(name) {
+            return Err(Error::Kind { name: name.clone(), known: known.join(", ") });
+        }
+    }
+    Ok(())
+}
+
+/// Names of CRDs: `carts.shop.com,orders.shop.com`, or a YAML list of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(from = "Value")]
+pub(super) struct Kinds(pub(super) Vec<String>);
+
+impl FromStr for Kinds {
+    type Err = std::convert::Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let names = text.split(',').map(str::trim).filter(|name| !name.is_empty());
+        Ok(Self(names.map(ToOwned::to_owned).collect()))
+    }
+}
+
+impl From<Value> for Kinds {
+    fn from(value: Value) -> Self {
+        match value {
+            Value::Null => Self::default(),
+            Value::Array(names) => Self(names.iter().map(plain).collect()),
+            other => {
+                let Ok(kinds) = plain(&other).parse();
+                kinds
+            }
+        }
     }
 }
 

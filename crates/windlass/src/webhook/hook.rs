@@ -85,6 +85,11 @@ impl fmt::Debug for Webhook {
 }
 
 impl Webhook {
+    /// Whether it is about the kind of this CRD and no other.
+    pub(crate) fn is_about(&self, crd: &str) -> bool {
+        matches!(&self.target, Target::Kind(kind) if format!("{}.{}", kind.plural, kind.group) == crd)
+    }
+
     /// Asks `validator` about creations and updates.
     pub fn validating<V: Validator>(validator: V) -> Self
     where

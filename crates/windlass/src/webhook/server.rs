@@ -93,6 +93,8 @@ pub(crate) struct Surroundings {
     pub(crate) in_process: bool,
     /// Where connections come from, if not from a socket.
     pub(crate) connections: Option<Connections>,
+    /// How long requests are answered after the end was asked for.
+    pub(crate) delay: Duration,
 }
 
 type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -166,6 +168,8 @@ impl Serving {
         self.keeping.stop().await;
         let Surroundings { client, operator, .. } = &self.surroundings;
         Injector { client, operator, hooks: &self.hooks, reach: &self.reach }.remove().await;
+        // The Pod is no longer ready, but whoever balances the load hears of that a moment later.
+        tokio::time::sleep(self.surroundings.delay).await;
         if !self.answering.stop().await {
             tracing::warn!("some webhook requests were cut off");
         }

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use fs_err as fs;
+use windlass_image::Digest;
 
 use super::{Image, Layer, programs_layer, users, write_file};
 use crate::kubernetes::layout;
@@ -135,7 +136,7 @@ impl Software {
         // The address of a function is in there, and another one each time the program is built: harmless, since
         // it can only cause a build too many.
         let text = text.split("files:").map(|part| part.split_once(',').map_or(part, |(_, rest)| rest));
-        super::archive::digest(text.collect::<String>().as_bytes())[..12].to_owned()
+        Digest::of(text.collect::<String>().as_bytes()).short().to_owned()
     }
 
     fn image(&self) -> Result<Image> {
@@ -151,7 +152,7 @@ impl Software {
                 .iter()
                 .map(|tag| format!("docker.io/library/{}:{tag}", self.repository))
                 .collect(),
-            layers: vec![programs_layer()?.to_tar()?, (self.files)(users(layer)).to_tar()?],
+            layers: vec![programs_layer()?, (self.files)(users(layer))],
             entrypoint: owned(self.entrypoint),
             command: owned(self.command),
             ports: self.ports.to_vec(),
@@ -164,16 +165,16 @@ impl Software {
 
 fn nginx_files(layer: Layer, page: &str) -> Layer {
     layer
-        .file("etc/nginx/nginx.conf", NGINX_CONF.into(), 0o644)
-        .file("etc/nginx/conf.d/default.conf", NGINX_SITE.into(), 0o644)
-        .file("usr/share/nginx/html/index.html", page.into(), 0o644)
+        .file("etc/nginx/nginx.conf", NGINX_CONF, 0o644)
+        .file("etc/nginx/conf.d/default.conf", NGINX_SITE, 0o644)
+        .file("usr/share/nginx/html/index.html", page.to_owned(), 0o644)
         .directory("var/log/nginx", 0o777)
         .directory("var/lib/nginx", 0o777)
 }
 
 fn postgres_files(layer: Layer) -> Layer {
     layer
-        .file("usr/local/bin/docker-entrypoint.sh", POSTGRES_ENTRYPOINT.into(), 0o755)
+        .file("usr/local/bin/docker-entrypoint.sh", POSTGRES_ENTRYPOINT, 0o755)
         .directory("docker-entrypoint-initdb.d", 0o755)
         // Whatever user the server runs as must own its data, so it makes the directory itself.
         .directory("var/lib/postgresql", 0o777)

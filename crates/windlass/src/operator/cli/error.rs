@@ -41,14 +41,21 @@ pub(super) enum CliError {
     Stale { files: usize, folder: PathBuf, command: String },
     #[error(transparent)]
     Install(#[from] InstallError),
+    #[error("{0} objects would be lost with the CRDs, and nothing was deleted")]
+    Objects(usize),
     #[error(transparent)]
     Run(#[from] RunError),
+    #[error("the operator does not run as it should: {}", .0.join("; "))]
+    NotRunning(Vec<String>),
 }
 
 impl CliError {
     pub(super) fn hint(&self) -> Option<String> {
         match self {
             Self::Settings(error) => return error.hint(),
+            Self::Objects(total) => {
+                return Some(format!("to lose them, say how many: --delete-objects={total}"));
+            }
             Self::Stale { command, .. } => return Some(format!("write it anew: {command}")),
             _ => {}
         }
@@ -64,6 +71,7 @@ impl CliError {
             Self::Run(RunError::Webhooks(ServeError::Bind { .. })) => {
                 Some("choose another --webhook-port, or --enable-webhooks=false")
             }
+            Self::NotRunning(_) => Some("the logs of its Deployment say more"),
             Self::MetricsCertificate(_) | Self::Run(RunError::Webhooks(ServeError::Files(_))) => {
                 Some("the directory must hold a certificate and its key, as PEM")
             }

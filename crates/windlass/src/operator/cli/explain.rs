@@ -102,7 +102,7 @@ mod tests {
         let line = line!() - 1;
         let page = text(&Operator::new("op").controller(controller).explain_rbac("sys"));
         let expected = format!(
-            "Role op in a
+            "Role op-manager-role in a
   core: configmaps (get, list, watch, patch)
       Controller::new ConfigMap, controller configmap, FILE:{line}
   core: configmaps/finalizers (update)
@@ -116,11 +116,11 @@ mod tests {
   core: secrets named key (get)
       Controller::permits, controller configmap, FILE:{line}
 
-Role op-leader-election in sys
+Role op-leader-election-role in sys
   coordination.k8s.io: leases (get, list, watch, create, update)
       leader election (--leader-elect)
 
-ClusterRole op-metrics-auth
+ClusterRole op-metrics-auth-role
   authentication.k8s.io: tokenreviews (create)
       metrics are served to whom may read them (--metrics-secure)
   authorization.k8s.io: subjectaccessreviews (create)

@@ -3,13 +3,21 @@
 use std::{ffi::OsString, io::Write, path::Path};
 
 use super::{CliError, ManifestsArgs, Operator, print};
-use crate::operator::{ConfigChanges, ConfigTree};
+use crate::operator::{ConfigChanges, ConfigTree, settings};
 
 pub(super) fn manifests(
     mut operator: Operator,
     args: ManifestsArgs,
     line: &[OsString],
 ) -> Result<(), CliError> {
+    if let Some(kinds) = args.disable_kinds.filter(|kinds| !kinds.0.is_empty()) {
+        settings::disable(&mut operator, Some(&kinds))?;
+        for kind in &kinds.0 {
+            operator.drop_webhooks(kind);
+        }
+        // The Deployment runs the same program, which has the kinds in it.
+        operator.arguments.push(format!("--disable-kinds={}", kinds.0.join(",")));
+    }
     let placed = args.placement;
     let keep_images = placed.image.is_none();
     let placement = placed.place.placement(&mut operator, placed.image, placed.replicas);

@@ -38,9 +38,12 @@ pub(super) struct UninstallArgs {
     connection: Connection,
     #[command(flatten)]
     place: Place,
-    /// Delete the CRDs too, and with them every object of their kinds, before the operator that cleans up after them
+    /// Delete the CRDs too, before the operator that cleans up after their objects
     #[arg(long)]
     crds: bool,
+    /// With --crds, delete the objects of their kinds as well, if there are this many; without it CRDs with objects stay
+    #[arg(long, value_name = "NUMBER", requires = "crds")]
+    delete_objects: Option<usize>,
     /// Say what would be deleted, and delete nothing
     #[arg(long)]
     dry_run: bool,
@@ -67,6 +70,16 @@ pub(super) async fn uninstall(mut operator: Operator, args: UninstallArgs) -> Re
     let placement = args.place.placement(&mut operator, None, 1);
     let is_crd = |object: &serde_json::Value| object["kind"] == "CustomResourceDefinition";
     let (crds, others): (Vec<_>, Vec<_>) = operator.manifests(&placement).into_iter().partition(is_crd);
+    if args.crds {
+        let counted = install::count(&client, &crds).await?;
+        let total = counted.iter().map(|(_, count)| count).sum();
+        let lines: Vec<String> =
+            counted.iter().map(|(name, count)| format!("{name} has {count} objects")).collect();
+        say("", &lines)?;
+        if total > 0 && args.delete_objects != Some(total) {
+            return Err(CliError::Objects(total));
+        }
+    }
     if args.dry_run {
         if args.crds {
             say("would delete ", &install::present(&client, &crds).await?)?;
@@ -82,7 +95,7 @@ pub(super) async fn uninstall(mut operator: Operator, args: UninstallArgs) -> Re
     if !args.crds {
         let kept = operator.crds().iter().filter_map(|crd| crd.metadata.name.as_deref());
         let kept: Vec<String> = kept.map(|name| format!("CustomResourceDefinition {name}")).collect();
-        say("kept (delete it with its objects by --crds) ", &kept)?;
+        say("kept (delete it by --crds) ", &kept)?;
     }
     Ok(())
 }

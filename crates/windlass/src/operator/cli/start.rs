@@ -29,6 +29,7 @@ const TELL: Duration = Duration::from_secs(30);
 
 pub(super) async fn start(mut operator: Operator, args: RunArgs) -> Result<(), CliError> {
     let settings = Settings::read(args.given, args.config.as_deref())?;
+    settings.disable(&mut operator)?;
     let names: Vec<&str> = operator.controllers.iter().map(|controller| controller.name()).collect();
     for (name, workers) in settings.concurrency(&names).map(owned)? {
         let named = operator.controllers.iter_mut().filter(|controller| controller.name() == name);
@@ -50,6 +51,7 @@ async fn work(
 ) -> Result<(), CliError> {
     operator.alone = true;
     operator.drain = settings.drain().unwrap_or(operator.drain);
+    operator.shutdown_delay = settings.shutdown_delay();
     operator.namespaces = settings.namespaces().unwrap_or(operator.namespaces);
     operator.patience.request = settings.request_timeout().unwrap_or(operator.patience.request);
     operator.dry_run |= settings.dry_run();

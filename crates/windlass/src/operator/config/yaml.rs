@@ -20,7 +20,8 @@ pub(super) fn render(path: &str, command: &str, document: &Document) -> Result<S
         if place > 0 {
             text.push_str("---\n");
         }
-        let options = serde_saphyr::ser_options! { prefer_block_scalars: false };
+        // A dashboard is a page of JSON in one field, which is read line by line.
+        let options = serde_saphyr::ser_options! { prefer_block_scalars: path.starts_with("grafana/") };
         let yaml = serde_saphyr::to_string_with_options(&object, options)
             .map_err(|source| ConfigError::Yaml { path: path.into(), source: Box::new(source) })?;
         text.push_str(&yaml);

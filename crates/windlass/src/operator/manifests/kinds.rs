@@ -33,7 +33,7 @@ impl Operator {
                         { "apiGroups": [group], "resources": [status], "verbs": ["get"] },
                     ],
                 });
-                roles.push(labelled(self, role, &format!("{}-{kind}-{who}", self.name()), None));
+                roles.push(labelled(self, role, &format!("{}-{kind}-{who}-role", self.name()), None));
             }
         }
         roles

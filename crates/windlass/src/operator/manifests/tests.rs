@@ -124,8 +124,9 @@ fn an_operator_without_webhooks_has_nothing_of_them() {
 fn certificates_need_one_secret_and_named_objects_only() {
     let manifests = hooked().rbac_manifests("boxes");
     let of = |kind: &str| {
-        let named =
-            |m: &&Value| m["kind"] == kind && m["metadata"]["name"] == "box-operator-webhook-certificates";
+        let named = |m: &&Value| {
+            m["kind"] == kind && m["metadata"]["name"] == "box-operator-webhook-certificates-role"
+        };
         manifests.iter().find(named).unwrap()["rules"].as_array().unwrap().clone()
     };
     assert_eq!(of("ClusterRole").len(), 3);
@@ -158,7 +159,9 @@ fn namespaces_reach_the_roles_and_the_process_and_cluster_kinds_keep_a_cluster_r
     let manifests = operator.manifests(&Placement::new("sys", "op:1"));
     let roles: Vec<(&str, Option<&str>)> = manifests
         .iter()
-        .filter(|m| m["metadata"]["name"] == "op" && m["kind"].as_str().unwrap().ends_with("Role"))
+        .filter(|m| {
+            m["metadata"]["name"] == "op-manager-role" && m["kind"].as_str().unwrap().ends_with("Role")
+        })
         .map(|m| (m["kind"].as_str().unwrap(), m["metadata"]["namespace"].as_str()))
         .collect();
     assert_eq!(roles, [("Role", Some("a")), ("Role", Some("b")), ("ClusterRole", None)]);
@@ -204,13 +207,13 @@ fn what_lives_in_no_namespace_is_permitted_in_a_cluster_role_also_in_namespaced_
         let found = manifests.iter().find(|one| one["kind"] == kind && one["metadata"]["name"] == name);
         found.map_or(String::new(), |role| role["rules"].to_string())
     };
-    let (role, cluster) = (rules("Role", "op"), rules("ClusterRole", "op"));
+    let (role, cluster) = (rules("Role", "op-manager-role"), rules("ClusterRole", "op-manager-role"));
     assert!(role.contains("secrets") && !role.contains("nodes") && !role.contains("/version"), "{role}");
     for text in ["nodes", "/version", "worlds"] {
         assert!(cluster.contains(text), "{text}: {cluster}");
     }
     assert!(!cluster.contains("secrets") && !role.contains("worlds"), "{role} {cluster}");
-    assert!(
-        manifests.iter().any(|one| one["kind"] == "ClusterRoleBinding" && one["metadata"]["name"] == "op")
-    );
+    assert!(manifests.iter().any(
+        |one| one["kind"] == "ClusterRoleBinding" && one["metadata"]["name"] == "op-manager-rolebinding"
+    ));
 }

@@ -10,6 +10,10 @@ use crate::{rbac::rule, webhook::Reach};
 /// Where cert-manager's certificate is mounted, by controller-runtime's convention.
 const MOUNT: &str = "/tmp/k8s-webhook-server/serving-certs";
 
+/// For how many seconds a replica answers webhooks after it was told to end: until everybody who balances the load has
+/// heard of it.
+const DELAY: u64 = 5;
+
 /// The Secret in which the certificates are kept.
 pub(crate) fn secret_name(operator: &str) -> String {
     format!("{operator}-webhook-certificates")
@@ -33,9 +37,6 @@ impl Operator {
             "spec": {
                 "selector": { "app.kubernetes.io/name": name },
                 "ports": [{ "name": "webhook", "port": 443, "targetPort": "webhook" }],
-                // A replica is ready when its caches are filled, and the API server may need a conversion for
-                // that: it must reach replicas that are not ready yet.
-                "publishNotReadyAddresses": true,
             },
         });
         let mut manifests = vec![labelled(self, spec, &format!("{name}-webhook"), Some(namespace))];
@@ -132,9 +133,8 @@ impl Operator {
         // Kubernetes cannot restrict a creation to a name.
         let own =
             [rule("", ["secrets"], ["create"]), named("", "secrets", "update", vec![secret_name(name)])];
-        let role = secret_name(name);
-        let mut manifests = self.role(&role, None, namespace, &wide).to_vec();
-        manifests.extend(self.role(&role, Some(namespace), namespace, &own));
+        let mut manifests = self.role("webhook-certificates", None, namespace, &wide).to_vec();
+        manifests.extend(self.role("webhook-certificates", Some(namespace), namespace, &own));
         manifests
     }
 
@@ -146,6 +146,13 @@ impl Operator {
         let pod = &mut deployment["spec"]["template"]["spec"];
         push(&mut pod["containers"][0]["ports"], json!({ "name": "webhook", "containerPort": 9443 }));
         push(&mut pod["containers"][0]["args"], "--webhook-port=9443".into());
+        push(&mut pod["containers"][0]["args"], format!("--shutdown-delay-duration={DELAY}s").into());
+        let grace = pod["terminationGracePeriodSeconds"].as_u64().unwrap_or_default();
+        pod["terminationGracePeriodSeconds"] = (grace + DELAY).into();
+        if !self.webhooks.conversions.is_empty() {
+            // The caches fill only once the API server reaches the conversion, and it reaches replicas that are ready.
+            pod["containers"][0]["readinessProbe"]["httpGet"]["path"] = "/readyz?exclude=watches".into();
+        }
         if placement.certificates == CertificateSource::CertManager {
             push(&mut pod["containers"][0]["args"], format!("--webhook-cert-path={MOUNT}").into());
             let mount = json!({ "name": "webhook-certificates", "mountPath": MOUNT, "readOnly": true });

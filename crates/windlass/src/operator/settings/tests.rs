@@ -111,3 +111,21 @@ fn who_is_debugging_elects_only_when_asked_to() {
     assert!(election(false, None) && election(true, Some(true)));
     assert!(!election(true, None));
 }
+
+#[test]
+fn a_kind_that_is_disabled_is_neither_worked_on_nor_installed() {
+    use crate::operator::{Placement, manifests::tests::hooked};
+    let mut operator = hooked();
+    let names: Vec<String> = operator.crds().iter().filter_map(|crd| crd.metadata.name.clone()).collect();
+    let unknown = disable(&mut operator, Some(&"nothing.example.com".parse().unwrap())).unwrap_err();
+    assert!(unknown.hint().unwrap().contains(&names[0]), "{unknown}");
+    let kinds: Kinds = names.join(",").parse().unwrap();
+    disable(&mut operator, Some(&kinds)).unwrap();
+    for name in &names {
+        operator.drop_webhooks(name);
+    }
+    let manifests = operator.manifests(&Placement::new("home", "a:1"));
+    let kinds: Vec<&str> = manifests.iter().filter_map(|object| object["kind"].as_str()).collect();
+    assert!(!kinds.contains(&"CustomResourceDefinition"), "{kinds:?}");
+    assert!(!kinds.iter().any(|kind| kind.ends_with("WebhookConfiguration")), "{kinds:?}");
+}

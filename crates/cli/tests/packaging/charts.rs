@@ -59,7 +59,7 @@ fn restricted_to_namespaces_it_may_work_there_alone() {
     assert_eq!(of("Role"), ["a", "b", "x"], "the last is for leader election");
     let wide = of_kind(&all, "ClusterRoleBinding");
     let names: Vec<&Value> = wide.iter().map(|binding| &binding["roleRef"]["name"]).collect();
-    assert_eq!(names, ["memcached-operator-metrics-auth"]);
+    assert_eq!(names, ["memcached-operator-metrics-auth-role"]);
     let args = &of_kind(&all, "Deployment")[0]["spec"]["template"]["spec"]["containers"][0]["args"];
     assert!(args.to_string().contains("--watch-namespaces=a,b"), "{args}");
 }
@@ -119,7 +119,7 @@ fn everything_that_people_change_can_be_changed() {
     assert_eq!(of_kind(&all, "ValidatingWebhookConfiguration").len(), 0);
     let services: Vec<&Value> =
         of_kind(&all, "Service").iter().map(|service| &service["metadata"]["name"]).collect();
-    assert_eq!(services, ["controller-manager-webhook"]);
+    assert_eq!(services, ["windlass-webhook"]);
     let refused = judge("helm").arg("template").arg(&chart).args(["--set", "replica=3"]).output().unwrap();
     assert!(
         !refused.status.success() && said(&refused).contains("'replica' not allowed"),

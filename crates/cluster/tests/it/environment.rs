@@ -83,7 +83,7 @@ impl Reconciler for Curious {
 async fn a_permission_that_the_manifests_lack_fails_the_test() {
     let curious = || Operator::new("curious-operator").controller(Controller::new(Curious));
     let env = Environment::start(curious).await;
-    let role = Api::<ClusterRole>::all(env.client()).get("curious-operator").await.unwrap();
+    let role = Api::<ClusterRole>::all(env.client()).get("curious-operator-manager-role").await.unwrap();
     assert_eq!(role.rules, Some(curious().rbac()), "exactly what the manifests grant");
     env.apply(&decode::<ConfigMap>(
         json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "one"}}),

@@ -152,7 +152,7 @@ pub fn installation() {
         let roles = Api::<ClusterRole>::all(Client::try_from(config).unwrap());
         let there = async || {
             let crd = crds.get_opt("parcels.process.windlass.dev").await.unwrap().is_some();
-            (crd, roles.get_opt("parcel-operator").await.unwrap().is_some())
+            (crd, roles.get_opt("parcel-operator-manager-role").await.unwrap().is_some())
         };
         let path = kubeconfig.to_str().unwrap();
         let run = |args: &[&str]| {

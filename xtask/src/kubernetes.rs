@@ -22,6 +22,7 @@ mod process;
 mod real_tests;
 mod requirements;
 mod restart;
+mod ship;
 mod smoke;
 mod state;
 mod status;
@@ -116,6 +117,11 @@ enum Command {
     },
     /// Prove a testbed: a Deployment with a local image, its Service, logs and exec
     Smoke {
+        #[command(flatten)]
+        name: Name,
+    },
+    /// Ship a new project into a testbed: image, registry, deploy, upgrade, undo, out and in again
+    Ship {
         #[command(flatten)]
         name: Name,
     },
@@ -269,6 +275,7 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
         Command::Image(args) => images::pack(&args)?,
         Command::Exec { name, command } => return inside::exec(&name.name, &command),
         Command::Smoke { name } => smoke::run(&name.name)?,
+        Command::Ship { name } => ship::run(&name.name)?,
         Command::Test { name, cargo } => real_tests::run(name.as_deref(), &cargo)?,
         Command::EnterBox { run } => inside::enter(&run)?,
         Command::Init { run } => inside::init(&run)?,

@@ -57,6 +57,8 @@ async fn forget_webhook(crds: &Api<DynamicObject>, name: &str) {
 
 /// What `kubectl apply --server-side -k` does.
 pub(crate) async fn apply(client: &Client) {
+    // Whoever was here before may still be on the way out.
+    going_is_gone(client).await;
     let params = PatchParams::apply("windlass-deployed-test").force();
     for object in objects() {
         let name = object.metadata.name.clone().unwrap();
@@ -78,10 +80,20 @@ pub(crate) async fn remove(client: &Client) {
             Err(error) => panic!("{} {name}: {error}", kind_of(&object)),
         }
     }
+    gone(client, |_| true).await;
+}
+
+/// Waits until no namespace of ours is being deleted.
+async fn going_is_gone(client: &Client) {
+    gone(client, |namespace| namespace.metadata.deletion_timestamp.is_some()).await;
+}
+
+/// Waits until the operators' namespace is not there any more, or not in such a way.
+async fn gone(client: &Client, so: impl Fn(&DynamicObject) -> bool) {
     for namespace in objects().iter().filter(|object| kind_of(object) == "Namespace") {
         let (namespaces, name) = (api(client, namespace), namespace.metadata.name.clone().unwrap());
         eventually(&format!("the namespace {name} is gone"), || async {
-            namespaces.get_opt(&name).await.unwrap().is_none().then_some(())
+            namespaces.get_opt(&name).await.unwrap().is_none_or(|found| !so(&found)).then_some(())
         })
         .await;
     }

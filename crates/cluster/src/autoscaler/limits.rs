@@ -10,9 +10,16 @@ use windlass::{
 /// How long the highest recommendation holds when there could be fewer Pods.
 const DOWN_WINDOW: Duration = Duration::from_mins(5);
 
+/// Without rates of its own an autoscaler grows to twice the size at most, or to four.
+const UP_FACTOR: i32 = 2;
+const UP_LEAST: i32 = 4;
+
 /// What an autoscaler remembers.
 #[derive(Debug, Default)]
 pub(super) struct Memory {
+    /// Whether anything was ever recommended: whoever remembers nothing takes the size that it finds for the first
+    /// recommendation, so that a restart or a new autoscaler does not shrink at once what somebody else made large.
+    begun: bool,
     recommendations: Vec<(Timestamp, i32)>,
     changes: Vec<(Timestamp, i32)>,
 }
@@ -69,7 +76,10 @@ pub(super) fn apply(
             "recent recommendations were lower than current one, applying the lowest recent recommendation",
         ),
     };
-    let (replicas, reason, message) = bound(spec, memory, current, stable, now);
+    let (replicas, reason, message) = match &spec.behavior {
+        Some(_) => bound(spec, memory, current, stable, now),
+        None => bound_by_size(spec, current, stable),
+    };
     Limited { replicas, able, bounds: (replicas != stable, reason, message) }
 }
 
@@ -89,6 +99,9 @@ fn stabilize(
         rules(spec, up).and_then(|rules| rules.stabilization_window_seconds).map_or(default, seconds)
     };
     let (up, down) = (window(true, Duration::ZERO), window(false, DOWN_WINDOW));
+    if !std::mem::replace(&mut memory.begun, true) {
+        memory.recommendations.push((now, current));
+    }
     memory.recommendations.retain(|(at, _)| age(*at, now) <= up.max(down));
     let within = |limit: Duration| {
         let recent = memory.recommendations.iter().filter(move |(at, _)| age(*at, now) < limit);
@@ -97,6 +110,9 @@ fn stabilize(
     let highest = within(down).max().unwrap_or(wanted).max(wanted);
     let lowest = within(up).min().unwrap_or(wanted).min(wanted);
     memory.recommendations.push((now, wanted));
+    if spec.behavior.is_none() {
+        return highest;
+    }
     // Up no further than the lowest of late, down no further than the highest.
     current.max(lowest).min(highest.max(lowest))
 }
@@ -110,7 +126,8 @@ fn bound(
 ) -> (i32, &'static str, &'static str) {
     let (least, most) = (spec.min_replicas.unwrap_or(1), spec.max_replicas);
     if wanted > current {
-        let limit = rate(spec, memory, current, true, now);
+        // What was added within the period may be more than is there: that is no reason to shrink, nor below to grow.
+        let limit = rate(spec, memory, current, true, now).max(current);
         if wanted > limit.min(most) {
             return if most > limit {
                 (
@@ -124,7 +141,7 @@ fn bound(
         }
     }
     if wanted < current {
-        let limit = rate(spec, memory, current, false, now);
+        let limit = rate(spec, memory, current, false, now).min(current);
         if wanted < limit.max(least) {
             return if limit > least {
                 (
@@ -142,6 +159,31 @@ fn bound(
     }
     if wanted > most {
         return (most, "TooManyReplicas", "the desired replica count is more than the maximum replica count");
+    }
+    (wanted, "DesiredWithinRange", "the desired count is within the acceptable range")
+}
+
+/// The same for an autoscaler that says nothing of how fast it scales.
+fn bound_by_size(
+    spec: &HorizontalPodAutoscalerSpec,
+    current: i32,
+    wanted: i32,
+) -> (i32, &'static str, &'static str) {
+    let (least, most) = (spec.min_replicas.unwrap_or(1), spec.max_replicas);
+    let limit = current.saturating_mul(UP_FACTOR).max(UP_LEAST);
+    if wanted < least {
+        return (least, "TooFewReplicas", "the desired replica count is less than the minimum replica count");
+    }
+    if wanted > limit.min(most) {
+        return if most > limit {
+            (
+                limit,
+                "ScaleUpLimit",
+                "the desired replica count is increasing faster than the maximum scale rate",
+            )
+        } else {
+            (most, "TooManyReplicas", "the desired replica count is more than the maximum replica count")
+        };
     }
     (wanted, "DesiredWithinRange", "the desired count is within the acceptable range")
 }
@@ -218,16 +260,53 @@ mod tests {
             let mut memory = Memory::default();
             for (second, (current, wanted)) in sizes.into_iter().enumerate() {
                 let limited = apply(&spec, &mut memory, current, wanted, at(second as i64));
+                if spec.max_replicas >= current && current >= 2 {
+                    let change = limited.replicas.saturating_sub(current);
+                    prop_assert!((wanted >= current || change <= 0) && (wanted <= current || change >= 0));
+                }
                 memory.rescaled(at(second as i64), limited.replicas.saturating_sub(current));
             }
         }
     }
 
     #[test]
+    fn a_size_that_was_found_holds_for_five_minutes() {
+        for behavior in [json!({}), Value::Null] {
+            let (spec, mut memory) = (spec(behavior), Memory::default());
+            let first = apply(&spec, &mut memory, 8, 2, at(0));
+            assert_eq!((first.replicas, first.able.0), (8, "ScaleDownStabilized"));
+            assert_eq!(apply(&spec, &mut memory, 8, 2, at(299)).replicas, 8);
+            assert_eq!(apply(&spec, &mut memory, 8, 2, at(301)).replicas, 2);
+        }
+    }
+
+    #[test]
+    fn a_rate_never_turns_the_direction_round() {
+        let slow = json!({"policies": [{"type": "Pods", "value": 1, "periodSeconds": 60}],
+            "stabilizationWindowSeconds": 0});
+        let spec = spec(json!({"scaleUp": slow, "scaleDown": slow}));
+        let mut memory = Memory::default();
+        memory.rescaled(at(0), 4);
+        // Somebody set 5 where 8 had been reached; the metrics want 10.
+        assert_eq!(apply(&spec, &mut memory, 5, 10, at(30)).replicas, 5);
+        let mut memory = Memory::default();
+        memory.rescaled(at(0), -4);
+        assert_eq!(apply(&spec, &mut memory, 9, 3, at(30)).replicas, 9);
+    }
+
+    #[test]
+    fn without_rates_it_grows_to_twice_the_size_or_four() {
+        let spec = spec(Value::Null);
+        let wanted = |current| apply(&spec, &mut Memory::default(), current, 50, at(0)).replicas;
+        assert_eq!((wanted(1), wanted(3), wanted(9), wanted(15)), (4, 6, 18, 20));
+    }
+
+    #[test]
     fn bounds_and_rates_are_named() {
         let spec = spec(json!({}));
         let limited = |current, wanted| {
-            let limited = apply(&spec, &mut Memory::default(), current, wanted, at(0));
+            let limited =
+                apply(&spec, &mut Memory { begun: true, ..Memory::default() }, current, wanted, at(0));
             (limited.replicas, limited.bounds.1)
         };
         assert_eq!(limited(3, 4), (4, "DesiredWithinRange"));

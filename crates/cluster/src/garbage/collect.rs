@@ -235,12 +235,17 @@ async fn delete(shared: &Shared, item: &Item, live: &ObjectMeta, policy: Propaga
     };
     let params = DeleteParams {
         propagation_policy: Some(policy),
-        preconditions: Some(Preconditions { uid: live.uid.clone(), resource_version: None }),
+        // As it was when it was judged: whoever gave it another owner since then has saved it.
+        preconditions: Some(Preconditions {
+            uid: live.uid.clone(),
+            resource_version: live.resource_version.clone(),
+        }),
         ..DeleteParams::default()
     };
     match api.delete(item.key.name(), &params).await {
         Ok(_) => Ok(()),
-        Err(Error::Api(status)) if status.is_not_found() || status.is_conflict() => Ok(()),
+        Err(Error::Api(status)) if status.is_not_found() => Ok(()),
+        // Changed in between: it is judged again.
         Err(source) => Err(failed("delete", item, source)),
     }
 }

@@ -23,7 +23,7 @@ pub(crate) struct Args {
 enum Command {
     /// Play scripts at a testbed's kube-apiserver and store its answers
     Record {
-        /// Only scripts whose path contains this
+        /// Only scripts whose path contains this; `rights` is the table of who may do what
         #[arg(default_value = "")]
         filter: String,
         /// The testbed to record from; started, with an API server only, if it is not up
@@ -35,8 +35,13 @@ enum Command {
 pub(crate) fn run(args: &Args) -> Result<()> {
     let Command::Record { filter, name } = &args.command;
     let kubeconfig = kubernetes::api_server(name)?;
+    let test = match filter.as_str() {
+        "" => "fidelity::",
+        "rights" => "fidelity::rights::",
+        _ => "fidelity::every",
+    };
     let status = kubernetes::cargo()
-        .args(["test", "--package=windlass-apiserver", "--test=it", "--", "--nocapture", "fidelity::every"])
+        .args(["test", "--package=windlass-apiserver", "--test=it", "--", "--nocapture", test])
         .env(RECORD, kubeconfig)
         .env(FILTER, filter)
         .status()

@@ -212,7 +212,11 @@ impl Call<'_> {
             "list" | "watch" if place.name.is_none() => self.query.selected_name(),
             _ => place.name(),
         };
-        let namespace = place.namespace();
+        // A namespace is within itself: a Role there may speak of it.
+        let namespace = match place.name() {
+            name if place.group.is_empty() && place.resource == "namespaces" => name,
+            _ => place.namespace(),
+        };
         let action = Action::Resource { verb, group: &place.group, resource: &resource, namespace, name };
         if self.registry.allows(&self.identity, action) {
             return Ok(());
@@ -248,8 +252,9 @@ impl Call<'_> {
     fn verb(&self, place: &Place) -> &'static str {
         let named = place.name.is_some();
         match self.parts.method {
+            _ if place.watch => "watch",
             // One object is got, never watched: whoever wants that selects it by name.
-            Method::GET | Method::HEAD if place.watch || (!named && self.query.flag("watch")) => "watch",
+            Method::GET | Method::HEAD if !named && self.query.flag("watch") => "watch",
             Method::GET | Method::HEAD if named => "get",
             Method::GET | Method::HEAD => "list",
             Method::POST => "create",
@@ -270,6 +275,12 @@ impl Call<'_> {
             return Err(Error::no_such_path());
         }
         let verb = self.verb(place);
+        if place.below {
+            return Err(Error::no_such_path());
+        }
+        if place.watch && !matches!(self.parts.method, Method::GET | Method::HEAD) {
+            return Err(not_allowed());
+        }
         if let Some(subresource) = &place.subresource {
             let known = resource.subresources.iter().find(|known| &known.name == subresource);
             let known = known.ok_or_else(Error::no_such_path)?;

@@ -73,7 +73,7 @@ pub struct Registry {
     store: Arc<Store>,
     catalog: tokio::sync::watch::Sender<Arc<Catalog>>,
     environment: Environment,
-    addresses: Mutex<service::Addresses>,
+    addresses: service::Shared,
     authorizer: Arc<Authorizer>,
     /// Held while a catalogue is made, so that an older one never replaces a newer one.
     definitions: Mutex<crd::Known>,
@@ -102,7 +102,7 @@ impl Registry {
             store,
             catalog: tokio::sync::watch::Sender::new(Arc::new(Catalog::built_in())),
             environment,
-            addresses: Mutex::default(),
+            addresses: service::Shared::default(),
             authorizer: Arc::default(),
             definitions: Mutex::default(),
             settling: Mutex::default(),

@@ -12,6 +12,7 @@ use std::{
 
 use serde_json::Value;
 
+mod bytes;
 pub mod cel;
 mod decode;
 mod defaults;

@@ -28,7 +28,11 @@ impl LabelSelector {
     /// Whether the labels of an object match.
     pub(crate) fn matches(&self, object: &Value) -> bool {
         let labels = object.pointer("/metadata/labels");
-        let value = |key: &str| labels.and_then(|labels| labels.get(key)).and_then(Value::as_str);
+        self.matches_by(&|key: &str| labels.and_then(|labels| labels.get(key)).and_then(Value::as_str))
+    }
+
+    /// Whether labels match that are known by this function.
+    pub(crate) fn matches_by<'a>(&self, value: &dyn Fn(&str) -> Option<&'a str>) -> bool {
         self.match_labels.iter().all(|(key, wanted)| value(key) == Some(wanted))
             && self.match_expressions.iter().all(|one| {
                 let found = value(&one.key);

@@ -2,7 +2,10 @@
 //!
 //! The policy is read from the store and kept until one of its four tables changes.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -69,13 +72,15 @@ pub struct Authorizer {
 struct Policy {
     revisions: [u64; 4],
     grants: Vec<Grant>,
+    /// The grants of each user and each group, by their place: nobody waits for the bindings of everybody else.
+    users: BTreeMap<String, Vec<usize>>,
+    groups: BTreeMap<String, Vec<usize>>,
 }
 
-/// Rules for subjects, everywhere or in one namespace.
+/// Rules, everywhere or in one namespace.
 #[derive(Debug)]
 struct Grant {
     namespace: Option<String>,
-    subjects: Vec<Subject>,
     rules: Arc<[Rule]>,
 }
 
@@ -111,10 +116,10 @@ impl Authorizer {
     /// Everything that the user may do in a namespace, or everywhere if that is empty.
     pub(crate) fn rules_for(&self, store: &Store, who: &Identity, namespace: &str) -> Vec<Rule> {
         let policy = self.policy(store);
-        let grants = policy.grants.iter().filter(|grant| {
-            grant.namespace.as_deref().is_none_or(|own| own == namespace)
-                && grant.subjects.iter().any(|subject| subject.is(who))
-        });
+        // In the order of the bindings, each once.
+        let places: BTreeSet<usize> = policy.places(who).collect();
+        let grants = places.into_iter().map(|place| &policy.grants[place]);
+        let grants = grants.filter(|grant| grant.namespace.as_deref().is_none_or(|own| own == namespace));
         grants.flat_map(|grant| grant.rules.iter().cloned()).collect()
     }
 
@@ -124,7 +129,7 @@ impl Authorizer {
         match &*kept {
             Some(policy) if policy.revisions == revisions => Arc::clone(policy),
             _ => {
-                let policy = Arc::new(Policy { revisions, grants: grants(store) });
+                let policy = Arc::new(Policy::read(store, revisions));
                 *kept = Some(Arc::clone(&policy));
                 policy
             }
@@ -145,40 +150,63 @@ fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
     value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }
 
-fn grants(store: &Store) -> Vec<Grant> {
-    type Role = (String, String, Arc<[Rule]>);
-    let role = |role: &Value| -> Role {
-        let rules: Vec<Rule> = serde_json::from_value(role["rules"].clone()).unwrap_or_default();
-        (text(role, "/metadata/namespace").into(), text(role, "/metadata/name").into(), rules.into())
-    };
-    let everywhere: Vec<Role> = objects(store, "clusterroles").iter().map(role).collect();
-    let inside: Vec<Role> = objects(store, "roles").iter().map(role).collect();
-    let bindings = objects(store, "clusterrolebindings").into_iter().chain(objects(store, "rolebindings"));
-    bindings
-        .filter_map(|binding| {
-            let namespace = text(&binding, "/metadata/namespace");
-            let name = text(&binding, "/roleRef/name");
-            let known = match text(&binding, "/roleRef/kind") {
-                "ClusterRole" => everywhere.iter().find(|(_, role, _)| role == name),
-                _ => inside.iter().find(|(place, role, _)| place == namespace && role == name),
-            };
-            let (_, _, rules) = known?;
-            Some(Grant {
-                namespace: (!namespace.is_empty()).then(|| namespace.to_owned()),
-                subjects: serde_json::from_value(binding["subjects"].clone()).unwrap_or_default(),
-                rules: Arc::clone(rules),
-            })
-        })
-        .collect()
-}
-
 impl Policy {
+    fn read(store: &Store, revisions: [u64; 4]) -> Self {
+        type Roles = BTreeMap<(String, String), Arc<[Rule]>>;
+        let roles = |plural: &str| -> Roles {
+            let role = |role: &Value| {
+                let rules: Vec<Rule> = serde_json::from_value(role["rules"].clone()).unwrap_or_default();
+                let key = (text(role, "/metadata/namespace").into(), text(role, "/metadata/name").into());
+                (key, rules.into())
+            };
+            objects(store, plural).iter().map(role).collect()
+        };
+        let (everywhere, inside) = (roles("clusterroles"), roles("roles"));
+        let mut policy =
+            Self { revisions, grants: Vec::new(), users: BTreeMap::new(), groups: BTreeMap::new() };
+        for binding in objects(store, "clusterrolebindings").into_iter().chain(objects(store, "rolebindings"))
+        {
+            let namespace = text(&binding, "/metadata/namespace");
+            let name = text(&binding, "/roleRef/name").to_owned();
+            let rules = match text(&binding, "/roleRef/kind") {
+                "ClusterRole" => everywhere.get(&(String::new(), name)),
+                _ => inside.get(&(namespace.to_owned(), name)),
+            };
+            let Some(rules) = rules else { continue };
+            let subjects: Vec<Subject> =
+                serde_json::from_value(binding["subjects"].clone()).unwrap_or_default();
+            let namespace = (!namespace.is_empty()).then(|| namespace.to_owned());
+            policy.add(subjects, Grant { namespace, rules: Arc::clone(rules) });
+        }
+        policy
+    }
+
+    fn add(&mut self, subjects: Vec<Subject>, grant: Grant) {
+        let place = self.grants.len();
+        self.grants.push(grant);
+        for Subject { kind, name, namespace } in subjects {
+            match kind.as_str() {
+                "User" => self.users.entry(name).or_default().push(place),
+                "Group" => self.groups.entry(name).or_default().push(place),
+                "ServiceAccount" => {
+                    let user = format!("system:serviceaccount:{namespace}:{name}");
+                    self.users.entry(user).or_default().push(place);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Where the grants of somebody stand; one may come twice.
+    fn places(&self, who: &Identity) -> impl Iterator<Item = usize> {
+        let groups = who.groups.iter().filter_map(|group| self.groups.get(group));
+        self.users.get(&who.name).into_iter().chain(groups).flatten().copied()
+    }
+
     fn allows(&self, who: &Identity, action: Action<'_>) -> bool {
-        self.grants.iter().any(|grant| {
-            grant.reaches(action)
-                && grant.subjects.iter().any(|subject| subject.is(who))
-                && grant.rules.iter().any(|rule| rule.covers(action))
-        })
+        self.places(who)
+            .map(|place| &self.grants[place])
+            .any(|grant| grant.reaches(action) && grant.rules.iter().any(|rule| rule.covers(action)))
     }
 }
 
@@ -188,17 +216,6 @@ impl Grant {
             (None, _) => true,
             (Some(own), Action::Resource { namespace, .. }) => own == namespace,
             (Some(_), Action::Path { .. }) => false,
-        }
-    }
-}
-
-impl Subject {
-    fn is(&self, who: &Identity) -> bool {
-        match self.kind.as_str() {
-            "User" => self.name == who.name,
-            "Group" => who.groups.contains(&self.name),
-            "ServiceAccount" => who.name == format!("system:serviceaccount:{}:{}", self.namespace, self.name),
-            _ => false,
         }
     }
 }

@@ -52,6 +52,8 @@ pub(super) struct Place {
     pub(super) resource: String,
     pub(super) name: Option<String>,
     pub(super) subresource: Option<String>,
+    /// The path goes on below the subresource. Whoever may have the subresource may ask for it.
+    pub(super) below: bool,
     /// Below `/watch`, where watches lived before they were a parameter.
     pub(super) watch: bool,
 }
@@ -106,10 +108,11 @@ impl Route {
         let (resource, name, subresource) = match rest {
             [resource] => (*resource, None, None),
             [resource, name] => (*resource, Some(*name), None),
-            [resource, name, subresource] => (*resource, Some(*name), Some(*subresource)),
-            _ => return Self::Unknown,
+            [resource, name, subresource, ..] => (*resource, Some(*name), Some(*subresource)),
+            [] => return Self::Unknown,
         };
         Self::Resource(Place {
+            below: rest.len() > 3,
             group: group.to_owned(),
             version: version.to_owned(),
             namespace,

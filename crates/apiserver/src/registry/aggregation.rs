@@ -1,5 +1,7 @@
 //! ClusterRoles that are made of others. The real server has a controller for this; here it is part of the write.
 
+use std::{collections::BTreeSet, sync::Arc};
+
 use serde_json::{Value, json};
 
 use super::{Registry, Resource, catalog::table_of, decode};
@@ -7,7 +9,7 @@ use crate::{
     admission::LabelSelector,
     auth::rbac::GROUP,
     merge::{self, FieldSet, UpdateOptions},
-    store::Draft,
+    store::{Draft, Object},
 };
 
 /// Aggregated roles may be made of aggregated roles; more levels than this are a circle.
@@ -31,16 +33,15 @@ impl Registry {
 
     fn aggregate_once(&self, resource: &Resource) -> bool {
         let table = table_of(GROUP, "clusterroles");
-        let roles: Vec<_> = self
-            .store()
-            .snapshot(&table, None)
-            .objects
-            .into_iter()
-            .map(|object| (decode::stored(&object), object))
-            .collect();
+        let all = self.store().snapshot(&table, None).objects;
         let mut changed = false;
-        for (role, object) in roles.iter().filter(|(role, _)| role["aggregationRule"].is_object()) {
-            let rules = aggregated(role, roles.iter().map(|(role, _)| role));
+        // Every write of a role comes by here: the many that nobody is made of, and that are made of none, are not read.
+        for object in all.iter().filter(|object| may_aggregate(object)) {
+            let role = &decode::stored(object);
+            if !role["aggregationRule"].is_object() {
+                continue;
+            }
+            let rules = aggregated(role, &all);
             let current = role["rules"].as_array().cloned().unwrap_or_default();
             if rules == current {
                 continue;
@@ -65,18 +66,28 @@ impl Registry {
     }
 }
 
+/// Whether a role may be made of others: its text speaks of it.
+fn may_aggregate(role: &Object) -> bool {
+    std::str::from_utf8(&role.bytes).is_ok_and(|text| text.contains("\"aggregationRule\""))
+}
+
 /// The rules of all roles that one of the selectors matches, each rule once.
-fn aggregated<'a>(role: &Value, roles: impl Iterator<Item = &'a Value> + Clone) -> Vec<Value> {
+fn aggregated(role: &Value, all: &[Arc<Object>]) -> Vec<Value> {
     let selectors = &role["aggregationRule"]["clusterRoleSelectors"];
     let selectors: Vec<LabelSelector> = serde_json::from_value(selectors.clone()).unwrap_or_default();
     let mut rules: Vec<Value> = Vec::new();
+    let mut known = BTreeSet::new();
     for selector in &selectors {
-        for part in roles.clone() {
-            if part["metadata"]["name"] == role["metadata"]["name"] || !selector.matches(part) {
+        for part in all {
+            let label = |key: &str| {
+                let found = part.labels.iter().find(|(known, _)| **known == *key);
+                found.map(|(_, value)| &**value)
+            };
+            if role["metadata"]["name"] == *part.key.name || !selector.matches_by(&label) {
                 continue;
             }
-            for rule in part["rules"].as_array().into_iter().flatten() {
-                if !rules.contains(rule) {
+            for rule in decode::stored(part)["rules"].as_array().into_iter().flatten() {
+                if known.insert(rule.to_string()) {
                     rules.push(rule.clone());
                 }
             }

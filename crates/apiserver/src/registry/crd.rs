@@ -78,6 +78,9 @@ pub struct Served {
     /// Objects written before this revision may lack defaults that the schema has now.
     since: u64,
     type_ref: OnceLock<TypeRef>,
+    /// The schema of the version in which objects are stored, where that is another one and nobody converts.
+    storage_schema: Option<Value>,
+    storage_type: OnceLock<TypeRef>,
 }
 
 /// Whether the resource is the one of the definitions themselves.
@@ -89,13 +92,18 @@ impl Served {
     /// The type of the objects. A schema that cannot be loaded was refused when the definition was
     /// written, so what fails here is treated as no schema at all.
     pub(super) fn type_ref(&self) -> TypeRef {
-        self.type_ref
-            .get_or_init(|| {
-                let resolve = |name: &str| catalog::definitions().get(name);
-                TypeRef::custom(&self.schema, self.preserve_unknown, &resolve)
-                    .unwrap_or_else(|_| TypeRef::untyped())
-            })
-            .clone()
+        self.type_ref.get_or_init(|| self.load(&self.schema)).clone()
+    }
+
+    fn load(&self, schema: &Value) -> TypeRef {
+        let resolve = |name: &str| catalog::definitions().get(name);
+        TypeRef::custom(schema, self.preserve_unknown, &resolve).unwrap_or_else(|_| TypeRef::untyped())
+    }
+
+    /// The type of what is stored, if that is of another version.
+    fn storage_type(&self) -> Option<&TypeRef> {
+        let schema = self.storage_schema.as_ref()?;
+        Some(self.storage_type.get_or_init(|| self.load(schema)))
     }
 
     /// A stored object as this version shows it.
@@ -106,12 +114,22 @@ impl Served {
         Presented::Converted(self.show_stored(decode::stored(object)))
     }
 
-    /// An object of the storage version as this version shows it.
+    /// An object of the storage version as this version shows it: with the defaults of the version that it is stored
+    /// in, and the fields that both know.
     pub(super) fn show_stored(&self, mut object: Value) -> Value {
+        let own = self.type_ref();
+        match self.storage_type().filter(|_| object["apiVersion"] != json!(self.api_version)) {
+            Some(storage) => {
+                storage.prune(&mut object);
+                storage.apply_defaults(&mut object);
+                own.prune(&mut object);
+            }
+            None => {
+                own.prune(&mut object);
+                own.apply_defaults(&mut object);
+            }
+        }
         object["apiVersion"] = json!(self.api_version);
-        let schema = self.type_ref();
-        schema.prune(&mut object);
-        schema.apply_defaults(&mut object);
         object
     }
 
@@ -119,6 +137,9 @@ impl Served {
     pub(super) fn to_storage(&self, mut object: Value) -> Value {
         if self.webhook.is_none() {
             object["apiVersion"] = json!(self.storage_api_version);
+            if let Some(storage) = self.storage_type() {
+                storage.prune(&mut object);
+            }
         }
         object
     }
@@ -143,15 +164,14 @@ impl Served {
 fn resources(definition: &Value, since: u64) -> Vec<Resource> {
     let spec = &definition["spec"];
     let versions = spec["versions"].as_array().map_or(&[][..], Vec::as_slice);
-    let storage = versions.iter().find(|version| version["storage"] == json!(true));
-    let storage = storage.map_or("", |version| text(version, "/name"));
+    let storage = versions.iter().find(|version| version["storage"] == json!(true)).unwrap_or(&Value::Null);
     let mut served: Vec<&Value> =
         versions.iter().filter(|version| version["served"] == json!(true)).collect();
     served.sort_by(|one, other| names::by_priority(text(one, "/name"), text(other, "/name")));
     served.into_iter().map(|version| resource(definition, version, storage, since)).collect()
 }
 
-fn resource(definition: &Value, version: &Value, storage: &str, since: u64) -> Resource {
+fn resource(definition: &Value, version: &Value, storage: &Value, since: u64) -> Resource {
     let spec = &definition["spec"];
     let names = &spec["names"];
     let (group, name, plural, kind) =
@@ -178,11 +198,14 @@ fn resource(definition: &Value, version: &Value, storage: &str, since: u64) -> R
     }
 }
 
-fn served(definition: &Value, version: &Value, storage: &str, since: u64) -> Served {
+fn served(definition: &Value, version: &Value, storage: &Value, since: u64) -> Served {
     let group = text(definition, "/spec/group");
     let kind = text(definition, "/spec/names/kind");
     let api_version = super::group_version(group, text(version, "/name"));
-    let schema = version.pointer("/schema/openAPIV3Schema").cloned().unwrap_or_else(|| json!({}));
+    let schema_of =
+        |version: &Value| version.pointer("/schema/openAPIV3Schema").cloned().unwrap_or_else(|| json!({}));
+    let schema = schema_of(version);
+    let elsewhere = text(storage, "/name") != text(version, "/name");
     let columns = serde_json::from_value(version["additionalPrinterColumns"].clone()).unwrap_or_default();
     let selectable = version["selectableFields"].as_array().into_iter().flatten();
     Served {
@@ -196,7 +219,9 @@ fn served(definition: &Value, version: &Value, storage: &str, since: u64) -> Ser
         webhook: Webhook::of(definition),
         preserve_unknown: definition["spec"]["preserveUnknownFields"] == json!(true),
         prefix: format!("{{\"kind\":{},\"apiVersion\":{},", json!(kind), json!(api_version)).into_bytes(),
-        storage_api_version: super::group_version(group, storage),
+        storage_api_version: super::group_version(group, text(storage, "/name")),
+        storage_schema: elsewhere.then(|| schema_of(storage)),
+        storage_type: OnceLock::new(),
         api_version,
         schema,
         since,

@@ -1,14 +1,22 @@
 //! Cluster addresses and node ports of Services.
 //!
 //! The real server keeps bitmaps beside the Services; here the Services themselves are the record, read
-//! once and then kept in step, so that there is nothing that could disagree with them.
+//! once and then kept in step, so that there is nothing that could disagree with them. What a write takes is a
+//! [`Reservation`]: it is given back when the write comes to nothing, however it ends.
 
-use std::{collections::BTreeSet, net::Ipv4Addr};
+use std::{
+    collections::BTreeSet,
+    net::Ipv4Addr,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
 use serde_json::{Value, json};
 
-use super::{Registry, Resource, decode, resource::text};
-use crate::error::{Cause, Error, Result};
+use super::{Registry, Resource, decode, resource::text, strategy};
+use crate::{
+    error::{Cause, Error, Result},
+    store::Object,
+};
 
 /// 10.96.0.0/16, as the testbed and kubeadm use it.
 const FIRST: u32 = u32::from_be_bytes([10, 96, 0, 10]);
@@ -16,12 +24,75 @@ const LAST: u32 = u32::from_be_bytes([10, 96, 255, 254]);
 const FIRST_PORT: u16 = 30_000;
 const LAST_PORT: u16 = 32_767;
 
+/// What is taken, by all Services and by the writes under way.
+pub(super) type Shared = Arc<Mutex<Addresses>>;
+
+/// Addresses and node ports.
+#[derive(Debug, Default, Clone)]
+struct Held {
+    cluster: BTreeSet<u32>,
+    ports: BTreeSet<u16>,
+}
+
 /// What is taken.
 #[derive(Debug, Default)]
 pub(super) struct Addresses {
     loaded: bool,
-    cluster: BTreeSet<u32>,
-    ports: BTreeSet<u16>,
+    held: Held,
+}
+
+/// What a write has taken and no Service holds yet. Dropped, it is free again.
+#[derive(Debug, Default)]
+pub(super) struct Reservation {
+    new: Held,
+    addresses: Option<Shared>,
+}
+
+impl Reservation {
+    /// The write was committed: what it took is the Service's, and what that held before and needs no more is free.
+    pub(super) fn keep(mut self, old: Option<&Value>, stored: &Value) {
+        let Some(addresses) = self.addresses.take() else { return };
+        let Some(old) = old else { return };
+        let (before, after) = (Held::by(old), Held::by(stored));
+        lock(&addresses).held.release(&before.without(&after));
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        if let Some(addresses) = &self.addresses {
+            lock(addresses).held.release(&self.new);
+        }
+    }
+}
+
+impl Held {
+    /// What a Service holds.
+    fn by(service: &Value) -> Self {
+        let address = text(service, "/spec/clusterIP").parse::<Ipv4Addr>().ok();
+        Self {
+            cluster: address.into_iter().map(u32::from).collect(),
+            ports: ports(service).filter_map(node_port).collect(),
+        }
+    }
+
+    fn without(&self, other: &Self) -> Self {
+        Self { cluster: &self.cluster - &other.cluster, ports: &self.ports - &other.ports }
+    }
+
+    fn take(&mut self, other: &Self) {
+        self.cluster.extend(&other.cluster);
+        self.ports.extend(&other.ports);
+    }
+
+    fn release(&mut self, other: &Self) {
+        self.cluster.retain(|address| !other.cluster.contains(address));
+        self.ports.retain(|port| !other.ports.contains(port));
+    }
+}
+
+fn lock(addresses: &Shared) -> MutexGuard<'_, Addresses> {
+    addresses.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn needs_address(service: &Value) -> bool {
@@ -32,111 +103,132 @@ fn ports(service: &Value) -> impl Iterator<Item = &Value> {
     service.pointer("/spec/ports").and_then(Value::as_array).into_iter().flatten()
 }
 
-impl Registry {
-    /// Gives a new or changed Service the address and the node ports that it needs.
-    pub(super) fn assign_addresses(&self, resource: &Resource, service: &mut Value) -> Result<()> {
-        let mut taken = self.addresses.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if !taken.loaded {
-            for object in self.store().snapshot(&resource.table, None).objects {
-                taken.note(&decode::stored(&object));
-            }
-            taken.loaded = true;
-        }
-        if needs_address(service) {
-            assign_cluster_ip(&mut taken, resource, service)?;
-        }
-        if matches!(text(service, "/spec/type"), "NodePort" | "LoadBalancer") {
-            assign_node_ports(&mut taken, resource, service)?;
-        }
-        Ok(())
-    }
-
-    /// Returns what a changed Service held and holds no longer.
-    pub(super) fn release_unused(&self, old: &Value, new: &Value) {
-        let mut taken = self.addresses.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let (before, after) = (text(old, "/spec/clusterIP"), text(new, "/spec/clusterIP"));
-        if before != after
-            && let Ok(address) = before.parse::<Ipv4Addr>()
-        {
-            taken.cluster.remove(&address.into());
-        }
-        let kept: BTreeSet<u16> = ports(new).filter_map(node_port).collect();
-        for port in ports(old).filter_map(node_port).filter(|port| !kept.contains(port)) {
-            taken.ports.remove(&port);
-        }
-    }
-
-    /// Returns what a removed Service held.
-    pub(super) fn release_addresses(&self, service: &Value) {
-        let mut taken = self.addresses.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if let Ok(address) = text(service, "/spec/clusterIP").parse::<Ipv4Addr>() {
-            taken.cluster.remove(&address.into());
-        }
-        for port in ports(service).filter_map(node_port) {
-            taken.ports.remove(&port);
-        }
-    }
-}
-
-impl Addresses {
-    fn note(&mut self, service: &Value) {
-        if let Ok(address) = text(service, "/spec/clusterIP").parse::<Ipv4Addr>() {
-            self.cluster.insert(address.into());
-        }
-        self.ports.extend(ports(service).filter_map(node_port));
-    }
-}
-
 fn node_port(port: &Value) -> Option<u16> {
     port["nodePort"].as_u64().and_then(|port| u16::try_from(port).ok()).filter(|port| *port > 0)
 }
 
-fn assign_node_ports(taken: &mut Addresses, resource: &Resource, service: &mut Value) -> Result<()> {
-    for (index, port) in ports(service).enumerate() {
-        if let Some(number) = node_port(port).filter(|number| !(FIRST_PORT..=LAST_PORT).contains(number)) {
-            let why = format!(
-                "provided port is not in the valid range. The range of valid ports is {FIRST_PORT}-{LAST_PORT}"
-            );
-            let cause = Cause::invalid(format!("spec.ports[{index}].nodePort"), &json!(number), why);
-            return Err(Error::invalid(resource.named_kind(), text(service, "/metadata/name"), vec![cause]));
+impl Registry {
+    /// Gives a new or changed Service the address and the node ports that it needs; other kinds need none.
+    pub(super) fn reserve_addresses(
+        &self,
+        resource: &Resource,
+        service: &mut Value,
+        old: Option<&Value>,
+    ) -> Result<Reservation> {
+        if !strategy::is_service(resource) {
+            return Ok(Reservation::default());
+        }
+        let mut addresses = lock(&self.addresses);
+        if !addresses.loaded {
+            for object in self.store().snapshot(&resource.table, None).objects {
+                addresses.held.take(&Held::by(&decode::stored(&object)));
+            }
+            addresses.loaded = true;
+        }
+        let own = old.map(Held::by).unwrap_or_default();
+        let mut choice = Choice { taken: &addresses.held, own: &own, new: Held::default() };
+        let mut causes = Vec::new();
+        if needs_address(service) {
+            choice.cluster_ip(service, &mut causes)?;
+        }
+        if causes.is_empty() && matches!(text(service, "/spec/type"), "NodePort" | "LoadBalancer") {
+            choice.node_ports(service, &mut causes)?;
+        }
+        if !causes.is_empty() {
+            return Err(Error::invalid(resource.named_kind(), text(service, "/metadata/name"), causes));
+        }
+        let new = choice.new;
+        addresses.held.take(&new);
+        Ok(Reservation { new, addresses: Some(Arc::clone(&self.addresses)) })
+    }
+
+    /// Returns what a removed Service held.
+    pub(super) fn release_addresses(&self, resource: &Resource, last: &Object) {
+        if strategy::is_service(resource) {
+            lock(&self.addresses).held.release(&Held::by(&decode::stored(last)));
         }
     }
-    let balanced = text(service, "/spec/type") == "LoadBalancer";
-    let unwanted = balanced && service.pointer("/spec/allocateLoadBalancerNodePorts") == Some(&json!(false));
-    let Some(list) = service.pointer_mut("/spec/ports").and_then(Value::as_array_mut) else { return Ok(()) };
-    for port in list {
-        let number = match node_port(port) {
-            Some(number) => number,
-            None if unwanted => continue,
-            None => (FIRST_PORT..=LAST_PORT)
-                .find(|number| !taken.ports.contains(number))
-                .ok_or_else(|| Error::internal("failed to allocate a nodePort: range is full"))?,
-        };
-        taken.ports.insert(number);
-        port["nodePort"] = json!(number);
-    }
-    Ok(())
 }
 
-fn assign_cluster_ip(taken: &mut Addresses, resource: &Resource, service: &mut Value) -> Result<()> {
-    let asked = text(service, "/spec/clusterIP").to_owned();
-    let address = if asked.is_empty() {
-        let free = (FIRST..=LAST).find(|address| !taken.cluster.contains(address));
-        let free = free.ok_or_else(|| Error::internal("failed to allocate a serviceIP: range is full"))?;
-        Ipv4Addr::from(free)
-    } else {
-        let address: Option<Ipv4Addr> = asked.parse().ok();
-        address.filter(|address| [10, 96] == address.octets()[..2]).ok_or_else(|| {
-            let why = format!(
-                "failed to allocate IP {asked}: the provided network does not match the current range"
-            );
-            let cause = Cause::invalid("spec.clusterIPs", &json!([asked]), why);
-            Error::invalid(resource.named_kind(), text(service, "/metadata/name"), vec![cause])
-        })?
-    };
-    taken.cluster.insert(address.into());
-    service["spec"]["clusterIP"] = json!(address.to_string());
-    service["spec"]["clusterIPs"] = json!([address.to_string()]);
-    service["spec"]["ipFamilies"] = json!(["IPv4"]);
-    Ok(())
+/// What a write may take: what nobody has, and what its own Service has already.
+struct Choice<'a> {
+    taken: &'a Held,
+    own: &'a Held,
+    new: Held,
+}
+
+impl Choice<'_> {
+    fn cluster_ip(&mut self, service: &mut Value, causes: &mut Vec<Cause>) -> Result<()> {
+        let asked = text(service, "/spec/clusterIP").to_owned();
+        let address = if asked.is_empty() {
+            let free = (FIRST..=LAST).find(|address| !self.taken.cluster.contains(address));
+            let free =
+                free.ok_or_else(|| Error::internal("failed to allocate a serviceIP: range is full"))?;
+            self.new.cluster.insert(free);
+            Ipv4Addr::from(free)
+        } else {
+            let refused = |why: &str| {
+                let why = format!("failed to allocate IP {asked}: {why}");
+                Cause::invalid("spec.clusterIPs", &json!([asked]), why)
+            };
+            let address: Option<Ipv4Addr> = asked.parse().ok();
+            let Some(address) = address.filter(|address| [10, 96] == address.octets()[..2]) else {
+                causes.push(refused("the provided network does not match the current range"));
+                return Ok(());
+            };
+            let number = u32::from(address);
+            if !self.own.cluster.contains(&number) {
+                if self.taken.cluster.contains(&number) {
+                    causes.push(refused("provided IP is already allocated"));
+                    return Ok(());
+                }
+                self.new.cluster.insert(number);
+            }
+            address
+        };
+        service["spec"]["clusterIP"] = json!(address.to_string());
+        service["spec"]["clusterIPs"] = json!([address.to_string()]);
+        service["spec"]["ipFamilies"] = json!(["IPv4"]);
+        Ok(())
+    }
+
+    fn node_ports(&mut self, service: &mut Value, causes: &mut Vec<Cause>) -> Result<()> {
+        let balanced = text(service, "/spec/type") == "LoadBalancer";
+        let unwanted =
+            balanced && service.pointer("/spec/allocateLoadBalancerNodePorts") == Some(&json!(false));
+        let Some(list) = service.pointer_mut("/spec/ports").and_then(Value::as_array_mut) else {
+            return Ok(());
+        };
+        // Those that were asked for first, so that none of them is given away below. One number may serve two protocols.
+        let mut asked = BTreeSet::new();
+        for (index, port) in list.iter().enumerate() {
+            let Some(number) = node_port(port) else { continue };
+            let again = !asked.insert((number, text(port, "/protocol").to_owned()));
+            let why = if !(FIRST_PORT..=LAST_PORT).contains(&number) {
+                format!(
+                    "provided port is not in the valid range. The range of valid ports is {FIRST_PORT}-{LAST_PORT}"
+                )
+            } else if again || (self.taken.ports.contains(&number) && !self.own.ports.contains(&number)) {
+                "provided port is already allocated".to_owned()
+            } else {
+                if !self.own.ports.contains(&number) {
+                    self.new.ports.insert(number);
+                }
+                continue;
+            };
+            causes.push(Cause::invalid(format!("spec.ports[{index}].nodePort"), &json!(number), why));
+            return Ok(());
+        }
+        for port in list.iter_mut().filter(|port| node_port(port).is_none()) {
+            if unwanted {
+                continue;
+            }
+            let free = (FIRST_PORT..=LAST_PORT)
+                .find(|number| !self.taken.ports.contains(number) && !self.new.ports.contains(number))
+                .ok_or_else(|| Error::internal("failed to allocate a nodePort: range is full"))?;
+            self.new.ports.insert(free);
+            port["nodePort"] = json!(free);
+        }
+        Ok(())
+    }
 }

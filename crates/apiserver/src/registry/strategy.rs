@@ -6,6 +6,7 @@ pub(super) mod certificates;
 mod check;
 mod cluster;
 mod config;
+mod namespace;
 mod network;
 mod pod;
 mod policy;
@@ -84,6 +85,9 @@ pub(super) fn prepare_create(resource: &Resource, object: &mut Value, environmen
         map.remove("status");
     }
     apply_defaults(resource, object, environment);
+    if is(resource, "", "namespaces") {
+        namespace::prepare_create(object);
+    }
 }
 
 /// Adds to a new object what the server decides and nobody owns.
@@ -123,7 +127,7 @@ pub(super) fn prepare_update(
             }
         }
         "approval" => certificates::approve(new, old, environment),
-        "finalize" => keep_all_but_finalizers(new, old),
+        "finalize" => namespace::keep_all_but_finalizers(new, old),
         // The scheduler's word changes nothing that its author wrote.
         "binding" => return,
         _ => {
@@ -131,6 +135,9 @@ pub(super) fn prepare_update(
                 copy_top(old, new, "status");
             }
             service::keep_addresses(resource, new, old);
+            if is(resource, "", "namespaces") {
+                namespace::keep_finalizers(new, old);
+            }
             if is(resource, "", "pods") {
                 pod::update::keep_priority(new, old);
             }
@@ -144,7 +151,7 @@ pub(super) fn prepare_update(
             }
         }
     }
-    count_generation(resource, new, old);
+    count_generation(resource, subresource, new, old);
 }
 
 fn copy_top(from: &Value, to: &mut Value, field: &str) {
@@ -173,24 +180,7 @@ fn keep_all_but_status(resource: &Resource, new: &mut Value, old: &Value) {
     *new = kept;
 }
 
-/// `namespaces/finalize` changes `spec.finalizers` and nothing else.
-fn keep_all_but_finalizers(new: &mut Value, old: &Value) {
-    let finalizers = new.pointer("/spec/finalizers").cloned();
-    let mut kept = old.clone();
-    for field in ["labels", "annotations"] {
-        metadata::copy_meta(new, &mut kept, field);
-    }
-    let name = text(old, "/metadata/name").to_owned();
-    let labels = metadata::metadata(&mut kept).entry("labels").or_insert_with(|| json!({}));
-    labels["kubernetes.io/metadata.name"] = json!(name);
-    match finalizers {
-        Some(finalizers) => kept["spec"]["finalizers"] = finalizers,
-        None => drop(kept["spec"].as_object_mut().map(|spec| spec.remove("finalizers"))),
-    }
-    *new = kept;
-}
-
-fn count_generation(resource: &Resource, new: &mut Value, old: &Value) {
+fn count_generation(resource: &Resource, subresource: &str, new: &mut Value, old: &Value) {
     // A priority class starts at one and stays there.
     if !has_generation(resource) || is(resource, "scheduling.k8s.io", "priorityclasses") {
         return;
@@ -204,8 +194,14 @@ fn count_generation(resource: &Resource, new: &mut Value, old: &Value) {
             .collect()
     };
     let before = meta(old, "generation").as_i64().unwrap_or(0);
-    let changed = counted(new) != counted(old);
+    // Its controller copies the annotations of a Deployment to its ReplicaSets, so they are a part of what is wished for.
+    let annotated = is(resource, "apps", "deployments") && subresource.is_empty();
+    let changed = counted(new) != counted(old) || annotated && annotations(new).ne(annotations(old));
     metadata::metadata(new).insert("generation".into(), json!(before + i64::from(changed)));
+}
+
+fn annotations(object: &Value) -> impl Iterator<Item = (&String, &Value)> {
+    meta(object, "annotations").as_object().into_iter().flatten()
 }
 
 /// Fills in what a body leaves out.
@@ -218,7 +214,7 @@ pub(super) fn apply_defaults(resource: &Resource, object: &mut Value, environmen
     match (&*resource.group, &*resource.plural) {
         ("", "pods") => pod::default_pod(object, environment),
         ("", "services") => service::defaults(object),
-        ("", "namespaces") => default_namespace(object),
+        ("", "namespaces") => namespace::defaults(object),
         ("", "persistentvolumes" | "persistentvolumeclaims") | ("storage.k8s.io", _) => {
             storage::defaults(resource, object);
         }
@@ -232,24 +228,6 @@ pub(super) fn apply_defaults(resource: &Resource, object: &mut Value, environmen
         ("apiextensions.k8s.io", "customresourcedefinitions") => crd::defaults(object),
         (configuration::GROUP, plural) => configuration::defaults(plural, object),
         _ => {}
-    }
-}
-
-fn default_namespace(object: &mut Value) {
-    let name = text(object, "/metadata/name").to_owned();
-    metadata::metadata(object)
-        .entry("labels")
-        .or_insert_with(|| json!({}))
-        .as_object_mut()
-        .map(|labels| labels.insert("kubernetes.io/metadata.name".into(), json!(name)));
-    if metadata::is_deleting(object) {
-        return;
-    }
-    if object.pointer("/spec/finalizers").is_none() {
-        object["spec"] = json!({"finalizers": ["kubernetes"]});
-    }
-    if text(object, "/status/phase").is_empty() {
-        object["status"] = json!({"phase": "Active"});
     }
 }
 
@@ -275,6 +253,9 @@ pub(super) fn validate(
         return causes;
     }
     if subresource == "status" {
+        if is(resource, "", "namespaces") {
+            causes.extend(namespace::validate_status(new));
+        }
         causes.extend(workload::validate::status(resource, new));
         return causes;
     }

@@ -13,7 +13,9 @@ use super::{
     Presented, Registry, Resource, bounds, decode,
     metadata::{self, is_deleting},
     resource::text,
-    scale, strategy,
+    scale,
+    service::Reservation,
+    strategy,
 };
 use crate::{
     admission::{Attributes, Operation, Warnings},
@@ -23,7 +25,7 @@ use crate::{
     store::{Key, TableName, WriteError},
 };
 
-use self::rules::{check_revision, check_update};
+use self::rules::{check_revision, check_update, claims_nothing};
 pub(super) use self::{
     attempt::{Attempt, Unwritten},
     rules::{clean, decoded, reset_fields, zero_of},
@@ -144,9 +146,12 @@ impl Registry {
     ) -> Result<Presented> {
         let (object, _) = Self::new_object(target, body, options)?;
         self.check_namespace(target.resource, target.namespace, "")?;
-        let made = self.make(target, object, Ownership::Track, options)?;
+        let (made, reserved) = self.make(target, object, Ownership::Track, options)?;
         let stored = target.resource.to_storage(made.clone());
         let committed = self.commit_made(target, &made, &stored, options.dry_run, &|| Ok(Vec::new()))?;
+        if committed.is_some() {
+            reserved.keep(None, &stored);
+        }
         Ok(committed.map_or(Presented::Converted(made), |object| target.resource.present(&object)))
     }
 
@@ -161,7 +166,9 @@ impl Registry {
         decode::match_kind(&mut object, resource, &resource.group, &resource.version, &resource.kind)?;
         metadata::match_namespace(&mut object, resource, target.namespace)?;
         let warnings = decoded(resource, &mut object, &body.duplicates, &body.order, options.validation)?;
-        if !text(&object, "/metadata/resourceVersion").is_empty() {
+        // Of a new object only the revision of another one is refused, and only where it would be stored.
+        let claimed = text(&object, "/metadata/resourceVersion");
+        if !options.dry_run && claimed.parse::<u64>().is_ok_and(|revision| revision != 0) {
             return Err(Error::bare("resourceVersion should not be set on objects to be created"));
         }
         Ok((object, warnings))
@@ -212,26 +219,22 @@ impl Registry {
         request: &Attributes<'_>,
     ) -> Attempt<Presented> {
         let target = request.target;
-        let made = self.make(target, object, ownership, options)?;
-        if let Err(refused) = self.confirm_new(request, right, &made).await {
-            self.unmake(target, &made);
-            return Err(refused.into());
-        }
+        // What it reserves is free again unless it is committed: also when the client leaves while a webhook is asked.
+        let (made, reserved) = self.make(target, object, ownership, options)?;
+        self.confirm_new(request, right, &made).await?;
         let charge = || self.charge(request, &made, None);
         if target.resource.is_stored_as_shown() && !options.dry_run {
             let object = self.commit_made(target, &made, &made, false, &charge)?;
+            reserved.keep(None, &made);
             let object = object.expect("a committed object must come back");
             return Ok(target.resource.present(&object));
         }
-        let stored = match self.store_form(target.resource, made.clone()).await {
-            Ok(stored) => stored,
-            Err(error) => {
-                self.unmake(target, &made);
-                return Err(error.into());
-            }
-        };
+        let stored = self.store_form(target.resource, made.clone()).await?;
         match self.commit_made(target, &made, &stored, options.dry_run, &charge)? {
-            Some(object) => Ok(self.present(target.resource, &object).await?),
+            Some(object) => {
+                reserved.keep(None, &stored);
+                Ok(self.present(target.resource, &object).await?)
+            }
             None => Ok(Presented::Converted(made)),
         }
     }
@@ -244,21 +247,14 @@ impl Registry {
         self.validate_by_admission(request, Some(made), None).await
     }
 
-    /// Gives back what a new object was given and will not need.
-    fn unmake(&self, target: Target<'_>, object: &Value) {
-        if strategy::is_service(target.resource) {
-            self.release_addresses(object);
-        }
-    }
-
-    /// Makes a decoded body into the object that will be stored.
+    /// Makes a decoded body into the object that will be stored, with what it reserves.
     fn make(
         &self,
         target: Target<'_>,
         mut object: Value,
         ownership: Ownership,
         options: &WriteOptions,
-    ) -> Result<Value> {
+    ) -> Result<(Value, Reservation)> {
         let resource = target.resource;
         metadata::stamp(&mut object, target.namespace, self.environment());
         strategy::prepare_create(resource, &mut object, self.environment());
@@ -276,10 +272,8 @@ impl Registry {
         for warning in strategy::warnings(resource, &object, None) {
             options.warnings.add(&warning);
         }
-        if strategy::is_service(resource) {
-            self.assign_addresses(resource, &mut object)?;
-        }
-        Ok(object)
+        let reserved = self.reserve_addresses(resource, &mut object, None)?;
+        Ok((object, reserved))
     }
 
     /// Replaces an object by a decoded body.
@@ -316,7 +310,7 @@ impl Registry {
             let (object, created) = self.upsert(target, options, Ownership::Track, &made).await?;
             return Ok(Written { object, created, warnings });
         }
-        if text(&object, "/metadata/resourceVersion").is_empty() && resource.custom().is_some() {
+        if claims_nothing(&claimed) && resource.custom().is_some() {
             let cause =
                 Cause::invalid("metadata.resourceVersion", &json!(0), "must be specified for an update");
             return Err(Error::invalid(resource.named(), target.name, vec![cause]));
@@ -369,17 +363,15 @@ impl Registry {
                 return Ok(self.present(resource, &current).await?);
             }
             let others = self.charge(&request, &new, Some(&old))?;
-            if strategy::is_service(resource) {
-                self.assign_addresses(resource, &mut new)?;
-            }
+            let reserved = self.reserve_addresses(resource, &mut new, Some(&old))?;
             if options.dry_run {
                 return Ok(Presented::Converted(new));
             }
             let stored = self.store_form(resource, new).await?;
             let gone = is_deleting(&stored) && strategy::may_vanish(resource, &stored);
             let committed = self.commit_charged(resource, &current, &stored, others);
-            if committed.is_ok() && strategy::is_service(resource) {
-                self.release_unused(&old, &stored);
+            if committed.is_ok() {
+                reserved.keep(Some(&old), &stored);
             }
             match committed {
                 Ok(object) if gone => {

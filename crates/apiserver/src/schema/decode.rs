@@ -6,7 +6,7 @@
 use serde_json::Value;
 
 use super::{
-    Additional, TypeRef,
+    Additional, TypeRef, bytes,
     node::{Kind, Node, NodeId, Types},
     normal::{MICRO_TIME, QUANTITY, TIME},
     quantity,
@@ -172,15 +172,10 @@ fn int_or_string_error(value: &Value, place: &Place<'_>) -> Option<String> {
 }
 
 fn bytes_error(node: &Node, text: &str) -> Option<String> {
-    use base64::{DecodeError, Engine};
     if node.format.as_deref() != Some("byte") {
         return None;
     }
-    let at = match base64::engine::general_purpose::STANDARD.decode(text) {
-        Ok(_) => return None,
-        Err(DecodeError::InvalidByte(at, _) | DecodeError::InvalidLastSymbol { offset: at, .. }) => at,
-        Err(_) => text.len(),
-    };
+    let at = bytes::decode(text).err()?;
     Some(format!("illegal base64 data at input byte {at}"))
 }
 

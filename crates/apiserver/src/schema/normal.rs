@@ -7,7 +7,7 @@
 use serde_json::{Map, Value};
 
 use super::{
-    Additional, TypeRef,
+    Additional, TypeRef, bytes,
     node::{Kind, Node, NodeId, Types},
     quantity,
     zero::{is_zero, zero_field},
@@ -99,7 +99,9 @@ fn zero_for_null(types: &Types, id: NodeId, at: &mut Value) {
     let node = types.get(id);
     *at = match node.kind {
         Some(Kind::Object) if !node.properties.is_empty() => Value::Object(Map::new()),
-        Some(Kind::String) if node.format.is_none() => Value::String(String::new()),
+        Some(Kind::String) if matches!(node.format.as_deref(), None | Some("byte")) => {
+            Value::String(String::new())
+        }
         Some(Kind::Integer | Kind::Number) => 0.into(),
         Some(Kind::Boolean) => false.into(),
         _ => return,
@@ -131,6 +133,11 @@ fn scalar(node: &Node, at: &mut Value) {
             }
             let format = if name == TIME { "%Y-%m-%dT%H:%M:%SZ" } else { "%Y-%m-%dT%H:%M:%S.%6fZ" };
             *at = Value::String(time.strftime(format).to_string());
+        }
+        _ if node.format.as_deref() == Some("byte") => {
+            if let Some(canonical) = at.as_str().and_then(bytes::canonical) {
+                *at = Value::String(canonical);
+            }
         }
         _ => {}
     }

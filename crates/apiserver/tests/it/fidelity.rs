@@ -7,6 +7,7 @@
 mod compare;
 mod normal;
 mod play;
+mod rights;
 mod script;
 
 use std::path::{Path, PathBuf};

@@ -117,6 +117,9 @@ fn leave_the_cluster(new: &mut Value, old: &Value) {
     }
     spec.remove("ipFamilies");
     spec.remove("ipFamilyPolicy");
+    if spec.get("internalTrafficPolicy") == old["spec"].get("internalTrafficPolicy") {
+        spec.remove("internalTrafficPolicy");
+    }
 }
 
 /// A Service that moves back inside gives up what it had on the nodes, unless the writer changed that too.

@@ -26,18 +26,14 @@ impl Registry {
         let resource = target.resource;
         let name = text(object, "/metadata/name").to_owned();
         let key = Key::new(target.namespace, &name);
-        let committed = if dry_run {
-            charge().map_err(Unwritten::from).and_then(|_| match self.store().get(&resource.table, &key) {
+        if dry_run {
+            charge()?;
+            return match self.store().get(&resource.table, &key) {
                 Some(_) => Err(Unwritten::Taken(Error::already_exists(resource.named(), &name))),
                 None => Ok(None),
-            })
-        } else {
-            self.commit_new(resource, &key, stored, charge).map(Some)
-        };
-        if committed.is_err() || dry_run {
-            self.unmake(target, object);
+            };
         }
-        committed
+        self.commit_new(resource, &key, stored, charge).map(Some)
     }
 
     /// Commits a new object together with what it is charged to; charges again when that has moved.
@@ -125,9 +121,7 @@ impl Registry {
 
     /// What follows from a removed object.
     pub(in crate::registry) fn after_removal(&self, resource: &Resource, last: &Object) {
-        if strategy::is_service(resource) {
-            self.release_addresses(&decode::stored(last));
-        }
+        self.release_addresses(resource, last);
         if aggregation::is_cluster_roles(resource) {
             self.aggregate_roles();
         }

@@ -113,10 +113,15 @@ fn new_finalizers(new: &Value, old: &Value) -> Option<Cause> {
 
 pub(super) fn check_revision(target: Target<'_>, new: &Value, current: u64) -> Result<()> {
     let claimed = text(new, "/metadata/resourceVersion");
-    if claimed.is_empty() || claimed == current.to_string() {
+    if claims_nothing(claimed) || claimed == current.to_string() {
         return Ok(());
     }
     Err(Error::stale(target.resource.named(), target.name))
+}
+
+/// Whether a resourceVersion says nothing: there is none, or it is zero, which no object has.
+pub(super) fn claims_nothing(claimed: &str) -> bool {
+    claimed.is_empty() || claimed.parse() == Ok(0_u64)
 }
 
 pub(super) fn check_update(target: Target<'_>, new: &Value, old: &Value) -> Result<()> {

@@ -48,7 +48,7 @@ impl Server {
         Self::Real(Box::new(kube::Client::try_from(config).unwrap()))
     }
 
-    async fn send(&self, request: HttpRequest<Bytes>) -> (http::response::Parts, Bytes) {
+    pub(super) async fn send(&self, request: HttpRequest<Bytes>) -> (http::response::Parts, Bytes) {
         match self {
             Self::Ours(server) => {
                 let (parts, body) = server.request(request.map(Full::new)).await.into_parts();
@@ -58,6 +58,21 @@ impl Server {
                 let request = request.map(kube::client::Body::from);
                 let (parts, body) = client.send(request).await.unwrap().into_parts();
                 (parts, body.collect().await.unwrap().to_bytes())
+            }
+        }
+    }
+
+    /// A name that this server has not seen: a testbed may have seen the script before.
+    pub(super) fn fresh_name(&self, what: &str) -> String {
+        match self {
+            Self::Ours(_) => format!("{what}-ours"),
+            Self::Real(_) => {
+                #[expect(
+                    clippy::disallowed_methods,
+                    reason = "a real server keeps objects between runs, so names must differ"
+                )]
+                let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+                format!("{what}-{:x}", now.as_millis() & 0xfff_ffff)
             }
         }
     }
@@ -86,18 +101,7 @@ impl Variables {
 
 /// Plays the script from its first request to its last.
 pub(super) async fn play(script: &Script, server: &Server) -> Vec<Answer> {
-    let id = match server {
-        Server::Ours(_) => format!("{}-ours", script.name),
-        // A testbed may have seen the script before.
-        Server::Real(_) => {
-            #[expect(
-                clippy::disallowed_methods,
-                reason = "a real server keeps objects between runs, so names must differ"
-            )]
-            let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
-            format!("{}-{:x}", script.name, now.as_millis() & 0xfff_ffff)
-        }
-    };
+    let id = server.fresh_name(&script.name);
     let mut variables = Variables(vec![("ns".into(), id.clone()), ("id".into(), id.clone())]);
     variables.0.extend(script.lets.iter().cloned());
     let mut normal = Normal::new(script, vec![(id.clone(), "$ns".into())]);
@@ -130,7 +134,7 @@ pub(super) async fn play(script: &Script, server: &Server) -> Vec<Answer> {
 }
 
 /// The namespace that a script works in, with what Pods need to be accepted there.
-async fn prepare(server: &Server, namespace: &str) {
+pub(super) async fn prepare(server: &Server, namespace: &str) {
     let post = |path: String, body: Value| {
         HttpRequest::post(path)
             .header(header::CONTENT_TYPE, "application/json")

@@ -2,7 +2,10 @@
 //!
 //! The policy is read from the store and kept until one of its four tables changes.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -146,23 +149,25 @@ fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
 }
 
 fn grants(store: &Store) -> Vec<Grant> {
-    type Role = (String, String, Arc<[Rule]>);
-    let role = |role: &Value| -> Role {
+    type Place = (String, String);
+    let role = |role: Value| -> (Place, Arc<[Rule]>) {
         let rules: Vec<Rule> = serde_json::from_value(role["rules"].clone()).unwrap_or_default();
-        (text(role, "/metadata/namespace").into(), text(role, "/metadata/name").into(), rules.into())
+        ((text(&role, "/metadata/namespace").into(), text(&role, "/metadata/name").into()), rules.into())
     };
-    let everywhere: Vec<Role> = objects(store, "clusterroles").iter().map(role).collect();
-    let inside: Vec<Role> = objects(store, "roles").iter().map(role).collect();
+    let roles = objects(store, "clusterroles").into_iter().chain(objects(store, "roles"));
+    let roles: BTreeMap<Place, Arc<[Rule]>> = roles.map(role).collect();
     let bindings = objects(store, "clusterrolebindings").into_iter().chain(objects(store, "rolebindings"));
     bindings
         .filter_map(|binding| {
             let namespace = text(&binding, "/metadata/namespace");
             let name = text(&binding, "/roleRef/name");
-            let known = match text(&binding, "/roleRef/kind") {
-                "ClusterRole" => everywhere.iter().find(|(_, role, _)| role == name),
-                _ => inside.iter().find(|(place, role, _)| place == namespace && role == name),
+            let place = match text(&binding, "/roleRef/kind") {
+                "ClusterRole" => "",
+                // A Role is somewhere.
+                _ if namespace.is_empty() => return None,
+                _ => namespace,
             };
-            let (_, _, rules) = known?;
+            let rules = roles.get(&(place.to_owned(), name.to_owned()))?;
             Some(Grant {
                 namespace: (!namespace.is_empty()).then(|| namespace.to_owned()),
                 subjects: serde_json::from_value(binding["subjects"].clone()).unwrap_or_default(),

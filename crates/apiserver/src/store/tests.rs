@@ -122,3 +122,63 @@ proptest! {
         }
     }
 }
+
+fn large(name: &str, version: usize) -> Draft {
+    draft(&json!({"metadata": {"name": name}, "data": {"n": version, "x": "x".repeat(10_000)}}))
+}
+
+/// How long everything is that the histories keep alive, each object once.
+fn kept(store: &Store) -> usize {
+    let state = store.read();
+    let mut found = BTreeMap::new();
+    for table in state.tables.values() {
+        for entry in table.history.after(0, u64::MAX, usize::MAX).map_or_else(|_| Vec::new(), |found| found.0) {
+            found.insert(entry.event.object.revision, entry.event.object.bytes.len());
+        }
+    }
+    found.values().sum()
+}
+
+#[tokio::test]
+async fn a_history_is_bounded_by_bytes_and_the_largest_gives_way() {
+    let maps = TableName { group: "".into(), plural: "configmaps".into() };
+    let store = Arc::new(Store::with_history_bytes(200_000));
+    let first = store.create(&pods(), Key::new("d", "small"), pod("small", "a")).unwrap();
+    let mut slow = store.watch(&maps, Start::Snapshot).unwrap();
+    let key = Key::new("d", "large");
+    let mut last = store.create(&maps, key.clone(), large("large", 0)).unwrap();
+    for version in 1..1500 {
+        last = store.update(&maps, &key, last.revision, large("large", version)).unwrap();
+    }
+    assert!(store.read().kept <= 200_000, "{}", store.read().kept);
+    let sum: usize = store.read().tables.values().map(|table| table.history.bytes()).sum();
+    assert_eq!(store.read().kept, sum);
+    assert!(kept(&store) <= 200_000);
+    assert!(slow.next().await.is_err(), "who falls behind is told so");
+    let mut resumed = store.watch(&maps, Start::After(last.revision - 3)).unwrap();
+    assert_eq!(resumed.next().await.unwrap().len(), 3, "the latest changes are there");
+    let mut other = store.watch(&pods(), Start::After(first.revision - 1)).unwrap();
+    assert_eq!(other.next().await.unwrap().len(), 1, "the small table has lost nothing");
+    let object = store.delete(&maps, &key, last.revision, large("large", 1500)).unwrap();
+    assert_eq!(store.count(&maps), 0);
+    assert!(object.bytes.len() + store.read().kept <= 220_000, "a deleted object takes no more than the history may");
+}
+
+#[tokio::test]
+async fn a_reader_is_given_large_objects_a_few_at_a_time_and_all_of_them() {
+    let store = Arc::new(Store::default());
+    let mut watch = store.watch(&pods(), Start::Snapshot).unwrap();
+    for number in 0..300 {
+        let name = format!("{number}");
+        let text = json!({"metadata": {"name": name}, "data": "x".repeat(100_000)});
+        store.create(&pods(), Key::new("d", &name), draft(&text)).unwrap();
+    }
+    let mut seen = Vec::new();
+    while seen.len() < 300 {
+        let batch = watch.next().await.unwrap();
+        assert!(batch.len() <= 11, "{}", batch.len());
+        seen.extend(batch.iter().map(|seen| seen.event().object.key.name.to_string()));
+    }
+    assert_eq!(seen, (0..300).map(|number| number.to_string()).collect::<Vec<_>>());
+    assert!(watch.poll().unwrap().is_empty());
+}

@@ -135,6 +135,9 @@ pub enum WriteError {
     /// The object that the write was based on is gone.
     #[error("the object does not exist")]
     Missing,
+    /// The object is longer than the writer may make it.
+    #[error("the object is too large")]
+    TooLarge,
     /// Somebody else wrote since the object was read.
     #[error("the object is at revision {0} now")]
     Moved(u64),

@@ -194,7 +194,13 @@ impl<'a> Missing<'a> {
         }
     }
 
-    fn add(&mut self, groups: &[&'a str], resources: &[&'a str], names: &[Option<&'a str>], verbs: &[&'a str]) {
+    fn add(
+        &mut self,
+        groups: &[&'a str],
+        resources: &[&'a str],
+        names: &[Option<&'a str>],
+        verbs: &[&'a str],
+    ) {
         for group in groups {
             for resource in resources {
                 for name in names {
@@ -326,9 +332,8 @@ mod tests {
     /// Whether one rule allows what another, single one does.
     fn covers(own: &Rule, rule: &Rule) -> bool {
         let has = |list: &[String], value: &str| list.iter().any(|one| one == value);
-        let every = |list: &[String], wanted: &[String]| {
-            has(list, "*") || wanted.iter().all(|one| has(list, one))
-        };
+        let every =
+            |list: &[String], wanted: &[String]| has(list, "*") || wanted.iter().all(|one| has(list, one));
         let resource = |one: &String| {
             let part = one.split_once('/').map(|(_, part)| format!("*/{part}"));
             has(&own.resources, one) || part.is_some_and(|part| has(&own.resources, &part))

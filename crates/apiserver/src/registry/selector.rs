@@ -61,7 +61,8 @@ impl Selector {
 
     /// Whether the object matches.
     pub fn matches(&self, object: &Object) -> bool {
-        self.labels.hold(object.labels.iter().map(|(key, value)| (&**key, &**value))) && self.fields.hold(object)
+        self.labels.hold(object.labels.iter().map(|(key, value)| (&**key, &**value)))
+            && self.fields.hold(object)
     }
 }
 

@@ -132,7 +132,8 @@ fn kept(store: &Store) -> usize {
     let state = store.read();
     let mut found = BTreeMap::new();
     for table in state.tables.values() {
-        for entry in table.history.after(0, u64::MAX, usize::MAX).map_or_else(|_| Vec::new(), |found| found.0) {
+        for entry in table.history.after(0, u64::MAX, usize::MAX).map_or_else(|_| Vec::new(), |found| found.0)
+        {
             found.insert(entry.event.object.revision, entry.event.object.bytes.len());
         }
     }
@@ -161,7 +162,10 @@ async fn a_history_is_bounded_by_bytes_and_the_largest_gives_way() {
     assert_eq!(other.next().await.unwrap().len(), 1, "the small table has lost nothing");
     let object = store.delete(&maps, &key, last.revision, large("large", 1500)).unwrap();
     assert_eq!(store.count(&maps), 0);
-    assert!(object.bytes.len() + store.read().kept <= 220_000, "a deleted object takes no more than the history may");
+    assert!(
+        object.bytes.len() + store.read().kept <= 220_000,
+        "a deleted object takes no more than the history may"
+    );
 }
 
 #[tokio::test]

@@ -1,5 +1,7 @@
 //! Services.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
 use super::{
@@ -179,7 +181,7 @@ fn address(causes: &mut Causes, spec: &Value) {
 
 fn ports(causes: &mut Causes, spec: &Value) {
     let ports = list(spec, "ports");
-    let mut names: Vec<&str> = Vec::new();
+    let mut names: BTreeSet<&str> = BTreeSet::new();
     for (index, port) in ports.iter().enumerate() {
         let place = format!("spec.ports[{index}]");
         let name = text(port, "/name");
@@ -187,10 +189,9 @@ fn ports(causes: &mut Causes, spec: &Value) {
             causes.push(Cause::required(at(&place, "name"), ""));
         } else if !name.is_empty() {
             check::name(causes, name, at(&place, "name"), NameRule::Label);
-            if names.contains(&name) {
+            if !names.insert(name) {
                 causes.push(check::duplicate(at(&place, "name"), name));
             }
-            names.push(name);
         }
         number(causes, &port["port"], at(&place, "port"));
         check::required_one_of(causes, port, &place, "protocol", &["SCTP", "TCP", "UDP"]);
@@ -198,9 +199,9 @@ fn ports(causes: &mut Causes, spec: &Value) {
             number(causes, &port["targetPort"], at(&place, "targetPort"));
         }
     }
+    let mut seen: BTreeSet<(Option<i64>, &str)> = BTreeSet::new();
     for (index, port) in ports.iter().enumerate() {
-        let same = |other: &Value| other["port"] == port["port"] && other["protocol"] == port["protocol"];
-        if ports[..index].iter().any(same) {
+        if !seen.insert((port["port"].as_i64(), text(port, "/protocol"))) {
             let (protocol, number) = (&port["protocol"], &port["port"]);
             causes.push(Cause {
                 reason: "FieldValueDuplicate".into(),

@@ -330,10 +330,12 @@ impl Call<'_> {
         self.body.len()
             + match verb {
                 "list" | "watch" | "deletecollection" => store.count(&resource.table) * aside::LISTED,
-                _ => place.name.as_deref().map_or(0, |name| {
-                    let object = store.get(&resource.table, &Key::new(place.namespace(), name));
+                "update" | "patch" | "delete" => {
+                    let object = store.get(&resource.table, &Key::new(place.namespace(), place.name()));
                     object.map_or(0, |object| object.bytes.len())
-                }),
+                }
+                // An object that is got goes out as the bytes that are there.
+                _ => 0,
             }
     }
 
@@ -341,7 +343,7 @@ impl Call<'_> {
         if self.weight(verb, place, resource) < aside::HEAVY {
             return self.answer_verb(verb, place, resource).await;
         }
-        aside::heavy(self.guard.heavy(), self.answer_verb(verb, place, resource)).await
+        aside::heavy(self.guard.heavy(), Box::pin(self.answer_verb(verb, place, resource))).await
     }
 
     async fn answer_verb(

@@ -421,7 +421,13 @@ impl State {
         {
             let known = table.history.bytes();
             table.history.forget_oldest();
-            self.kept -= known - table.history.bytes();
+            let forgotten = known - table.history.bytes();
+            self.kept = self.kept.saturating_sub(forgotten);
+            if forgotten == 0 {
+                // There is nothing left to forget: whoever took changes out of a history did not say so.
+                self.kept = self.tables.values_mut().map(|table| table.history.recount()).sum();
+                break;
+            }
         }
     }
 

@@ -132,7 +132,7 @@ impl<'a> Held<'a> {
 /// Values that the same held rules allow.
 type Alike<'a> = Vec<(Rules, Vec<&'a str>)>;
 
-fn alike<'a>(values: &'a [String], allowed: impl Fn(&str) -> Rules) -> Alike<'a> {
+fn alike(values: &[String], allowed: impl Fn(&str) -> Rules) -> Alike<'_> {
     let mut classes: BTreeMap<Rules, Vec<&str>> = BTreeMap::new();
     let values: BTreeSet<&str> = values.iter().map(String::as_str).collect();
     for value in values {
@@ -363,9 +363,12 @@ mod tests {
         let names = lists(&["a", "b"], 2);
         let paths = lists(&["/a", "/a/b", "/a/*", "*", "/c"], 2);
         let rule = (verbs, groups, resources, names, paths, any::<bool>()).prop_map(
-            |(verbs, api_groups, resources, resource_names, paths, of_paths)| match of_paths {
-                true => Rule { verbs, paths, ..Rule::default() },
-                false => Rule { verbs, api_groups, resources, resource_names, paths: Vec::new() },
+            |(verbs, api_groups, resources, resource_names, paths, of_paths)| {
+                if of_paths {
+                    Rule { verbs, paths, ..Rule::default() }
+                } else {
+                    Rule { verbs, api_groups, resources, resource_names, paths: Vec::new() }
+                }
             },
         );
         prop::collection::vec(rule, 0..4)

@@ -22,6 +22,10 @@ pub(super) const OBJECT: usize = 1536 * 1024;
 /// smallest that mean anything fill a stored object.
 const ENTRIES: usize = 65_536;
 
+/// How long the paths of all values of an object may be together: whoever walks the object tells them one by one, and
+/// a long key is part of every path below it.
+const PATHS: usize = 128 * 1024 * 1024;
+
 /// How many operations a JSON patch may have, as in the real server.
 const OPERATIONS: usize = 10_000;
 
@@ -41,18 +45,40 @@ pub(super) fn check_depth(object: &Value) -> Result<()> {
 
 /// Refuses an object that defaults would make many times as large as it came.
 pub(super) fn check_entries(object: &Value) -> Result<()> {
-    if entries(object) <= ENTRIES {
+    let mut found = Extent::default();
+    found.add(object, 0);
+    let message = if found.entries > ENTRIES {
+        format!("the lists of the object have more than {ENTRIES} entries: split it into several")
+    } else if found.paths > PATHS {
+        "the object has very long keys with very much below them: use shorter keys".to_owned()
+    } else {
         return Ok(());
-    }
-    let message = format!("the lists of the object have more than {ENTRIES} entries: split it into several");
+    };
     Err(Error::new(Reason::RequestEntityTooLarge, message))
 }
 
-fn entries(value: &Value) -> usize {
-    match value {
-        Value::Object(map) => map.values().map(entries).sum(),
-        Value::Array(list) => list.iter().map(|value| usize::from(value.is_object()) + entries(value)).sum(),
-        _ => 0,
+/// How much there is to walk in an object.
+#[derive(Default)]
+struct Extent {
+    /// The objects in its lists.
+    entries: usize,
+    /// The length of all paths together.
+    paths: usize,
+}
+
+impl Extent {
+    fn add(&mut self, value: &Value, path: usize) {
+        self.paths = self.paths.saturating_add(path);
+        match value {
+            Value::Object(map) => map.iter().for_each(|(key, value)| self.add(value, path + key.len() + 1)),
+            Value::Array(list) => {
+                self.entries += list.iter().filter(|value| value.is_object()).count();
+                for value in list {
+                    self.add(value, path + 1);
+                }
+            }
+            _ => {}
+        }
     }
 }
 
@@ -136,6 +162,15 @@ mod tests {
         let error = json_patch(&json!({"a": "x".repeat(1000)}), &patch).unwrap_err();
         assert_eq!(error.code, 413, "{error}");
         assert!(error.message.starts_with("Unable to complete the copy"), "{error}");
+    }
+
+    #[test]
+    fn a_long_key_with_much_below_it_is_refused() {
+        let below = |key: usize, values: usize| json!({"k".repeat(key): vec![1; values]});
+        assert!(check_entries(&below(1_000, 100_000)).is_ok());
+        assert!(check_entries(&below(1_000_000, 10)).is_ok());
+        assert_eq!(check_entries(&below(500_000, 300_000)).unwrap_err().code, 413);
+        assert_eq!(check_entries(&json!(vec![json!({}); ENTRIES + 1])).unwrap_err().code, 413);
     }
 
     #[test]

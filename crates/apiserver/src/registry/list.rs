@@ -95,8 +95,9 @@ impl Registry {
     fn list_position(&self, options: &ListOptions) -> Result<(Option<u64>, Option<Key>)> {
         if !options.continue_token.is_empty() {
             let (revision, key) = decode_token(&options.continue_token)?;
-            if revision > self.store().revision() {
-                return Err(Error::bare("etcdserver: mvcc: required revision is a future revision"));
+            let current = self.store().revision();
+            if revision > current {
+                return Err(too_large(revision, current));
             }
             return Ok((Some(revision), Some(key)));
         }

@@ -39,9 +39,6 @@ const FRAMES: usize = 256;
 /// The largest object whose frames are kept: [`FRAMES`] of them are a few megabytes.
 const FRAMED: usize = 64 * 1024;
 
-/// A reader is given no more changes at once when those that it got are this long.
-const BATCH_BYTES: usize = 1024 * 1024;
-
 /// A change in the history, with its watch frame once somebody has asked for it.
 #[derive(Debug)]
 pub(super) struct Entry {
@@ -116,13 +113,19 @@ impl History {
     /// Forgets the oldest change. Who has not read it yet is too late.
     pub(super) fn forget_oldest(&mut self) {
         if let Some(oldest) = self.entries.pop_front() {
-            self.bytes -= oldest.size();
+            self.bytes = self.bytes.saturating_sub(oldest.size());
             self.forgotten = oldest.event.object.revision;
         }
     }
 
     /// How long the objects of all changes are together.
     pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// The same, counted anew.
+    pub(super) fn recount(&mut self) -> usize {
+        self.bytes = self.entries.iter().map(|entry| entry.size()).sum();
         self.bytes
     }
 
@@ -150,28 +153,17 @@ impl History {
         self.changed.subscribe()
     }
 
-    /// The first changes after `revision` and up to `visible`, or an error if some are forgotten: at most `limit`, and
-    /// of large objects few, because who is given them keeps them for as long as it pleases. The flag tells whether
-    /// that was all.
+    /// At most `limit` changes after `revision` and up to `visible`, or an error if some are forgotten.
     pub(super) fn after(
         &self,
         revision: u64,
         visible: u64,
         limit: usize,
-    ) -> Result<(Vec<Arc<Entry>>, bool), Compacted> {
+    ) -> Result<Vec<Arc<Entry>>, Compacted> {
         self.check(revision)?;
         let start = self.entries.partition_point(|entry| entry.event.object.revision <= revision);
-        let mut seen =
-            self.entries.range(start..).take_while(|entry| entry.event.object.revision <= visible).peekable();
-        let (mut out, mut size) = (Vec::new(), 0);
-        while out.len() < limit
-            && size < BATCH_BYTES
-            && let Some(entry) = seen.next()
-        {
-            size += entry.size();
-            out.push(Arc::clone(entry));
-        }
-        Ok((out, seen.peek().is_none()))
+        let seen = self.entries.range(start..).take_while(|entry| entry.event.object.revision <= visible);
+        Ok(seen.take(limit).cloned().collect())
     }
 
     /// The objects as they were at `revision`, by undoing the changes since.

@@ -124,9 +124,9 @@ impl Watch {
         let visible = self.store.visible();
         let state = self.store.read();
         let Some(table): Option<&Table> = state.tables.get(&self.table) else { return Ok(Vec::new()) };
-        let (entries, all) = table.history.after(self.position, visible, BATCH)?;
+        let entries = table.history.after(self.position, visible, BATCH)?;
         self.position = match entries.last() {
-            Some(last) if !all => last.event.object.revision,
+            Some(last) if entries.len() == BATCH => last.event.object.revision,
             _ => self.position.max(state.revision.min(visible)),
         };
         Ok(entries.into_iter().map(Seen).collect())

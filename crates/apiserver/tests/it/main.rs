@@ -25,6 +25,7 @@ mod numbers;
 mod policies;
 mod server;
 mod sessions;
+mod shapes;
 mod tokens;
 mod upserts;
 mod watches;

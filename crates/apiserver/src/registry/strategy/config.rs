@@ -107,7 +107,7 @@ fn config_map(causes: &mut Causes, new: &Value, old: Option<&Value>) {
     }
     let texts: usize = entries(new, "data").map(|(_, value)| value.as_str().map_or(0, str::len)).sum();
     if texts + decoded_size(new, "binaryData") > DATA {
-        causes.push(Cause::too_long("", DATA));
+        causes.push(Cause::too_long("[]", DATA));
     }
 }
 

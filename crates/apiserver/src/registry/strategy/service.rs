@@ -1,6 +1,6 @@
 //! Services.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
@@ -96,14 +96,16 @@ pub(super) fn keep_addresses(resource: &Resource, new: &mut Value, old: &Value) 
         leave_the_nodes(new, old);
         return;
     }
-    let before = old.pointer("/spec/ports").and_then(Value::as_array).cloned().unwrap_or_default();
+    fn identity(port: &Value) -> (Option<i64>, &str) {
+        (port["port"].as_i64(), text(port, "/protocol"))
+    }
+    // Of several that are the same, the first counts.
+    let before = old.pointer("/spec/ports").and_then(Value::as_array).into_iter().flatten().rev();
+    let before: BTreeMap<_, _> = before.map(|port| (identity(port), port.get("nodePort"))).collect();
     let ports = new.pointer_mut("/spec/ports").and_then(Value::as_array_mut);
     for port in ports.into_iter().flatten() {
-        let same = before.iter().find(|known| {
-            known["port"] == port["port"] && text(known, "/protocol") == text(port, "/protocol")
-        });
-        if let Some(number) = same.and_then(|known| known.get("nodePort")).cloned() {
-            default(port, "nodePort", || number);
+        if let Some(Some(number)) = before.get(&identity(port)) {
+            default(port, "nodePort", || (*number).clone());
         }
     }
 }

@@ -1,4 +1,5 @@
-//! Objects of every built-in kind, made from the recorded schema, with one list or map as long as one likes.
+//! Objects of every built-in kind, made from the recorded schema: with one list or map as long as one likes, or one
+//! number as large.
 
 use std::collections::BTreeMap;
 
@@ -8,16 +9,16 @@ use windlass_apiserver::schema::KUBERNETES;
 use crate::server::Server;
 
 /// A kind: where its objects are made, what they look like.
-pub(super) struct Shape {
-    pub(super) kind: String,
-    pub(super) path: String,
+pub(crate) struct Shape {
+    pub(crate) kind: String,
+    pub(crate) path: String,
     /// An object that is accepted, as far as that can be had.
-    pub(super) specimen: Value,
+    pub(crate) specimen: Value,
     definition: String,
 }
 
 /// A list or a map inside of a kind: the way to it, and what it holds.
-pub(super) struct Field {
+pub(crate) struct Field {
     way: Vec<Step>,
     is_map: bool,
     items: Value,
@@ -31,7 +32,7 @@ enum Step {
 
 /// What the entries of a grown list look like.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Variant {
+pub(crate) enum Variant {
     /// Each is different, with what must be there and no more.
     Different,
     /// All are the same.
@@ -41,7 +42,7 @@ pub(super) enum Variant {
 }
 
 impl Variant {
-    pub(super) const ALL: [Self; 3] = [Self::Different, Self::Same, Self::Full];
+    pub(crate) const ALL: [Self; 3] = [Self::Different, Self::Same, Self::Full];
 }
 
 type Definitions = BTreeMap<&'static str, Value>;
@@ -67,7 +68,7 @@ fn resolved(schema: &Value) -> (&Value, Option<&str>) {
 }
 
 /// All kinds that can be created.
-pub(super) async fn built_in(server: &Server) -> Vec<Shape> {
+pub(crate) async fn built_in(server: &Server) -> Vec<Shape> {
     let mut versions = vec![("/api/v1".to_owned(), String::new(), "v1".to_owned())];
     for group in server.get("/apis").await.ok()["groups"].as_array().unwrap() {
         for version in group["versions"].as_array().unwrap() {
@@ -104,21 +105,27 @@ pub(super) async fn built_in(server: &Server) -> Vec<Shape> {
 }
 
 impl Field {
-    pub(super) fn path(&self) -> String {
-        let mut text = String::new();
-        for step in &self.way {
-            match step {
-                Step::Key(key, _) => text = format!("{text}.{key}"),
-                Step::Item => text.push_str("[0]"),
-            }
-        }
-        text
+    pub(crate) fn path(&self) -> String {
+        path_of(&self.way)
     }
+}
+
+impl NumberField {
+    pub(crate) fn path(&self) -> String {
+        path_of(&self.way)
+    }
+}
+
+fn path_of(way: &[Step]) -> String {
+    way.iter().fold(String::new(), |path, step| match step {
+        Step::Key(key, _) => format!("{path}.{key}"),
+        Step::Item => format!("{path}[0]"),
+    })
 }
 
 impl Shape {
     /// Every list and map of the kind.
-    pub(super) fn collections(&self) -> Vec<Field> {
+    pub(crate) fn collections(&self) -> Vec<Field> {
         let mut found = Vec::new();
         let schema = &definitions()[self.definition.as_str()];
         walk(schema, &mut Vec::new(), &mut vec![self.definition.clone()], &mut found);
@@ -126,26 +133,9 @@ impl Shape {
     }
 
     /// The specimen with `length` entries in this field.
-    pub(super) fn with(&self, field: &Field, variant: Variant, length: usize) -> Value {
+    pub(crate) fn with(&self, field: &Field, variant: Variant, length: usize) -> Value {
         let mut object = self.specimen.clone();
-        let mut place = &mut object;
-        for step in &field.way {
-            place = match step {
-                Step::Key(key, schema) => {
-                    if !place.is_object() {
-                        *place = json!({});
-                    }
-                    let fields = place.as_object_mut().unwrap();
-                    fields.entry(key.clone()).or_insert_with(|| value(schema, 0, true, 0))
-                }
-                Step::Item => {
-                    if place.as_array().is_none_or(Vec::is_empty) {
-                        *place = json!([{}]);
-                    }
-                    &mut place[0]
-                }
-            };
-        }
+        let place = place_of(&mut object, &field.way);
         let entry = |number: usize| match variant {
             Variant::Different => value(&field.items, number, true, 0),
             Variant::Same => value(&field.items, 0, true, 0),
@@ -158,6 +148,29 @@ impl Shape {
         };
         object
     }
+}
+
+/// The place at the end of a way, which is made where it is not there.
+fn place_of<'a>(object: &'a mut Value, way: &[Step]) -> &'a mut Value {
+    let mut place = object;
+    for step in way {
+        place = match step {
+            Step::Key(key, schema) => {
+                if !place.is_object() {
+                    *place = json!({});
+                }
+                let fields = place.as_object_mut().unwrap();
+                fields.entry(key.clone()).or_insert_with(|| value(schema, 0, true, 0))
+            }
+            Step::Item => {
+                if place.as_array().is_none_or(Vec::is_empty) {
+                    *place = json!([{}]);
+                }
+                &mut place[0]
+            }
+        };
+    }
+    place
 }
 
 fn walk(schema: &Value, way: &mut Vec<Step>, names: &mut Vec<String>, found: &mut Vec<Field>) {
@@ -326,4 +339,77 @@ fn specimen(kind: &str, group: &str, version: &str) -> Value {
     let name = if kind == "APIService" { format!("{version}.{group}") } else { "x".to_owned() };
     object["metadata"]["name"] = json!(name);
     object
+}
+
+/// A field that holds a number: the way to it, and the numbers at the ends of what can be written there.
+pub(crate) struct NumberField {
+    way: Vec<Step>,
+    pub(crate) extremes: Vec<Value>,
+}
+
+impl Shape {
+    /// Every field of the kind that holds a number, in the body or in what lies below it.
+    pub(crate) fn numbers(&self) -> Vec<NumberField> {
+        let mut found = Vec::new();
+        let schema = &definitions()[self.definition.as_str()];
+        find_numbers(schema, &mut Vec::new(), &mut vec![self.definition.clone()], &mut found);
+        found
+    }
+
+    /// The specimen with this number in the field.
+    pub(crate) fn with_number(&self, field: &NumberField, number: &Value) -> Value {
+        let mut object = self.specimen.clone();
+        *place_of(&mut object, &field.way) = number.clone();
+        object
+    }
+}
+
+fn extremes(schema: &Value, name: &str) -> Option<Vec<Value>> {
+    let whole =
+        [0, -1, i64::from(i32::MAX), i64::from(i32::MIN), i64::MAX, i64::MIN].map(|number| json!(number));
+    let amounts = ["0", "-1", "9223372036854775807", "1e300", "-1e300", "1n"].map(|amount| json!(amount));
+    match (name.ends_with("Quantity"), schema["type"].as_str()) {
+        (true, _) => Some(amounts.into()),
+        (false, Some("integer")) => Some(whole.into()),
+        (false, Some("number")) => Some(whole.into_iter().chain([json!(1e300), json!(-1e300)]).collect()),
+        _ if name.ends_with("IntOrString") => {
+            let percent = ["-1%", "0%", "100%", "9223372036854775807%"].map(|text| json!(text));
+            Some(whole.into_iter().chain(percent).collect())
+        }
+        _ => None,
+    }
+}
+
+fn find_numbers(schema: &Value, way: &mut Vec<Step>, names: &mut Vec<String>, found: &mut Vec<NumberField>) {
+    let (schema, name) = resolved(schema);
+    if let Some(extremes) = extremes(schema, name.unwrap_or_default()) {
+        found.push(NumberField { way: way.clone(), extremes });
+        return;
+    }
+    let depth = names.len();
+    if let Some(name) = name.filter(|_| !way.is_empty()) {
+        // A type inside of itself is as its outer one, and the template of Pods the same in all kinds that have one.
+        let elsewhere = name.ends_with(".PodTemplateSpec") && !names[0].ends_with(".PodTemplate");
+        if elsewhere || names.iter().any(|known| known == name) {
+            return;
+        }
+        names.push(name.to_owned());
+    }
+    if let Some(items) = schema.get("items") {
+        way.push(Step::Item);
+        find_numbers(items, way, names, found);
+        way.pop();
+    } else if let Some(values) = schema.get("additionalProperties").filter(|values| values.is_object()) {
+        way.push(Step::Key("memory".into(), values.clone()));
+        find_numbers(values, way, names, found);
+        way.pop();
+    }
+    for (key, field) in schema["properties"].as_object().into_iter().flatten() {
+        if key != "managedFields" {
+            way.push(Step::Key(key.clone(), field.clone()));
+            find_numbers(field, way, names, found);
+            way.pop();
+        }
+    }
+    names.truncate(depth);
 }

@@ -137,6 +137,11 @@ impl Error {
         self
     }
 
+    /// The object is larger than what can be stored, in the words of the real server's store.
+    pub fn too_large() -> Self {
+        Self::bare("etcdserver: request is too large")
+    }
+
     /// The request makes no sense.
     pub fn bad_request(message: impl Into<String>) -> Self {
         Self::new(Reason::BadRequest, message)
@@ -309,6 +314,15 @@ impl Cause {
         Self {
             reason: "FieldValueInvalid".into(),
             message: format!("Invalid value: {value}: {why}"),
+            field: field.into(),
+        }
+    }
+
+    /// A value that is too long.
+    pub fn too_long(field: impl Into<String>, limit: usize) -> Self {
+        Self {
+            reason: "FieldValueTooLong".into(),
+            message: format!("Too long: may not be more than {limit} bytes"),
             field: field.into(),
         }
     }

@@ -9,6 +9,7 @@
 
 mod accept;
 mod answer;
+mod aside;
 mod body;
 mod channels;
 mod compress;
@@ -55,6 +56,7 @@ use crate::{
     containers::Containers,
     error::{Error, Named, Reason, Result},
     registry::{Registry, Resource},
+    store::Key,
 };
 
 /// The API server: cheap to clone, and every clone is the same server.
@@ -63,6 +65,17 @@ pub struct ApiServer {
     registry: Arc<Registry>,
     guard: Arc<Guard>,
     containers: Option<Arc<dyn Containers>>,
+    readiness: Option<Readiness>,
+}
+
+/// Why somebody whom the cluster cannot do without does not work; `None` if all is well.
+#[derive(Clone)]
+struct Readiness(Arc<dyn Fn() -> Option<String> + Send + Sync>);
+
+impl std::fmt::Debug for Readiness {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("Readiness")
+    }
 }
 
 /// The revision of the one object that an answer shows. An answer without it may show anything.
@@ -90,13 +103,20 @@ impl ApiServer {
 
     /// The same, within other limits.
     pub fn with_limits(registry: Arc<Registry>, limits: Limits) -> Self {
-        Self { registry, guard: Arc::new(Guard::new(limits)), containers: None }
+        Self { registry, guard: Arc::new(Guard::new(limits)), containers: None, readiness: None }
     }
 
     /// The same server, whose clients can enter the containers that somebody runs.
     #[must_use]
     pub fn with_containers(mut self, containers: Arc<dyn Containers>) -> Self {
         self.containers = Some(containers);
+        self
+    }
+
+    /// The same server, which is not ready for as long as `failing` gives a reason: its controllers have failed.
+    #[must_use]
+    pub fn with_readiness(mut self, failing: impl Fn() -> Option<String> + Send + Sync + 'static) -> Self {
+        self.readiness = Some(Readiness(Arc::new(failing)));
         self
     }
 
@@ -171,7 +191,14 @@ impl ApiServer {
         match route {
             Route::Health(endpoint, check) => {
                 let disk = registry.store().check_disk();
-                let mut response = health::answer(disk.is_ok(), &endpoint, check.as_deref(), &call.query);
+                let failing = match &self.readiness {
+                    Some(Readiness(failing)) if endpoint == "readyz" && check.is_none() => failing(),
+                    _ => None,
+                };
+                let mut response = match failing {
+                    Some(why) => answer::health_failure(&health::controllers_failed(&why)),
+                    None => health::answer(disk.is_ok(), &endpoint, check.as_deref(), &call.query),
+                };
                 // It tells of nothing that is stored, so it waits for no disk.
                 response.extensions_mut().insert(Observed(0));
                 Ok(response)
@@ -308,7 +335,34 @@ impl Call<'_> {
         self.perform(verb, place, &resource).await
     }
 
+    /// How many bytes the request makes the server look at, about.
+    fn weight(&self, verb: &str, place: &Place, resource: &Resource) -> usize {
+        let store = self.registry.store();
+        self.body.len()
+            + match verb {
+                "list" | "watch" | "deletecollection" => store.count(&resource.table) * aside::LISTED,
+                "update" | "patch" | "delete" => {
+                    let object = store.get(&resource.table, &Key::new(place.namespace(), place.name()));
+                    object.map_or(0, |object| object.bytes.len())
+                }
+                // An object that is got goes out as the bytes that are there.
+                _ => 0,
+            }
+    }
+
     async fn perform(&self, verb: &str, place: &Place, resource: &Arc<Resource>) -> Result<Response<Body>> {
+        if self.weight(verb, place, resource) < aside::HEAVY {
+            return self.answer_verb(verb, place, resource).await;
+        }
+        aside::heavy(self.guard.heavy(), Box::pin(self.answer_verb(verb, place, resource))).await
+    }
+
+    async fn answer_verb(
+        &self,
+        verb: &str,
+        place: &Place,
+        resource: &Arc<Resource>,
+    ) -> Result<Response<Body>> {
         match verb {
             _ if matches!(place.subresource.as_deref(), Some("exec" | "attach")) => {
                 self.connect(place, resource).await

@@ -22,6 +22,7 @@ mod decode;
 mod delete;
 mod event;
 mod evict;
+mod expiry;
 mod list;
 mod metadata;
 mod patch;
@@ -86,6 +87,7 @@ pub struct Registry {
     mutations: Policies,
     caller: Caller,
     converted: conversion::Converted,
+    expiry: Arc<expiry::Expiry>,
     signer: Signer,
     routes: Arc<Routes>,
     resolver: Arc<dyn Resolver>,
@@ -99,6 +101,7 @@ impl Registry {
         let routes = Arc::new(Routes::default());
         let resolver: Arc<Routes> = Arc::clone(&routes);
         let registry = Self {
+            expiry: expiry::Expiry::new(&store, &environment),
             store,
             catalog: tokio::sync::watch::Sender::new(Arc::new(Catalog::built_in())),
             environment,
@@ -144,6 +147,13 @@ impl Registry {
     #[must_use]
     pub fn with_signer(mut self, signer: Signer) -> Self {
         self.signer = signer;
+        self
+    }
+
+    /// The same registry, whose events live this long after their last write, in place of an hour.
+    #[must_use]
+    pub fn with_event_ttl(self, ttl: std::time::Duration) -> Self {
+        self.expiry.set_ttl(ttl);
         self
     }
 

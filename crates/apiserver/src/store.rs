@@ -11,6 +11,7 @@
 //! - A watcher is a cursor into the history of its table. It holds no queue of its own, so a slow one
 //!   never blocks a writer and never costs memory: when the history has moved past it, it is told that
 //!   its revision is gone.
+//! - A history is bounded by the number of its changes and by the length of their objects.
 //! - With a data directory every write is on the disk before a watcher or, through [`Store::durable`], an
 //!   answer tells of it.
 
@@ -41,6 +42,10 @@ use crate::data_directory::DataDirectory;
 
 /// How many changes of one table can be resumed from. A watch or a paged list older than that starts anew.
 const HISTORY: usize = 4096;
+
+/// How long the objects in the histories of all tables may be together. The table that has most of it gives way, so
+/// that one large object that changes often does not shorten the histories of the others.
+const HISTORY_BYTES: usize = 128 * 1024 * 1024;
 
 /// Names one table: the group and the plural name of a resource; all versions of it share the table.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -130,6 +135,9 @@ pub enum WriteError {
     /// The object that the write was based on is gone.
     #[error("the object does not exist")]
     Missing,
+    /// The object is longer than the writer may make it.
+    #[error("the object is too large")]
+    TooLarge,
     /// Somebody else wrote since the object was read.
     #[error("the object is at revision {0} now")]
     Moved(u64),
@@ -158,6 +166,9 @@ struct State {
     tables: BTreeMap<TableName, Table>,
     /// How many changes each table keeps.
     history: usize,
+    /// How long the objects of these changes may be, and how long they are.
+    history_bytes: usize,
+    kept: usize,
     /// Nothing is known of the changes up to this revision.
     forgotten: u64,
 }
@@ -178,6 +189,13 @@ impl Store {
     /// An empty store that keeps the last `history` changes of each table.
     pub fn with_history(history: usize) -> Self {
         Self { state: Arc::new(RwLock::new(State::new(history))), log: None }
+    }
+
+    /// An empty store whose histories hold at most so many bytes of objects.
+    #[cfg(test)]
+    fn with_history_bytes(bytes: usize) -> Self {
+        let state = State { history_bytes: bytes, ..State::new(HISTORY) };
+        Self { state: Arc::new(RwLock::new(state)), log: None }
     }
 
     /// The store of a data directory: everything that was ever acknowledged there, and nothing else lost.
@@ -369,7 +387,8 @@ impl Store {
 
 impl State {
     fn new(history: usize) -> Self {
-        Self { revision: 1, tables: BTreeMap::new(), history, forgotten: 0 }
+        let (tables, history_bytes) = (BTreeMap::new(), HISTORY_BYTES);
+        Self { revision: 1, tables, history, history_bytes, kept: 0, forgotten: 0 }
     }
 
     fn table(&mut self, name: &TableName) -> &mut Table {
@@ -388,7 +407,28 @@ impl State {
             Change::Deleted => table.objects.remove(&object.key),
             Change::Added | Change::Modified => table.objects.insert(object.key.clone(), Arc::clone(&object)),
         };
+        let known = table.history.bytes();
         table.history.push(Event { change, object, before });
+        let now = table.history.bytes();
+        self.kept = self.kept + now - known;
+        self.shorten();
+    }
+
+    /// Forgets the oldest changes of the largest history until all of them are within bounds.
+    fn shorten(&mut self) {
+        while self.kept > self.history_bytes
+            && let Some(table) = self.tables.values_mut().max_by_key(|table| table.history.bytes())
+        {
+            let known = table.history.bytes();
+            table.history.forget_oldest();
+            let forgotten = known - table.history.bytes();
+            self.kept = self.kept.saturating_sub(forgotten);
+            if forgotten == 0 {
+                // There is nothing left to forget: whoever took changes out of a history did not say so.
+                self.kept = self.tables.values_mut().map(|table| table.history.recount()).sum();
+                break;
+            }
+        }
     }
 
     /// Wakes the watchers of the tables.

@@ -19,7 +19,7 @@ use windlass_apiserver::{
     store::{DiskError, DiskOptions, Store},
 };
 
-use crate::{Builder, node::exec::Simulated};
+use crate::{Builder, node::exec::Simulated, restarts::Restarts};
 
 /// Why a cluster could not be started, opened or stopped.
 #[derive(Debug, thiserror::Error)]
@@ -155,7 +155,9 @@ impl Cluster {
             Some(signer) => registry.with_signer(signer),
             None => registry,
         };
-        let mut server = ApiServer::new(Arc::new(registry));
+        let restarts = Restarts::default();
+        let told = restarts.clone();
+        let mut server = ApiServer::new(Arc::new(registry)).with_readiness(move || told.failure());
         let stop = CancellationToken::new();
         let controllers = builder.controllers.map(|mut controllers| {
             controllers.root_ca.get_or_insert_with(|| authority.certificate());
@@ -166,7 +168,7 @@ impl Cluster {
                 let client = Client::new(server.as_user(kubelet), "default");
                 server = server.clone().with_containers(Arc::new(Simulated::new(client, clock)));
             }
-            tokio::spawn(controllers.running(client, Arc::new(clock), stop.clone(), true))
+            tokio::spawn(controllers.running(client, Arc::new(clock), stop.clone(), true, restarts))
         });
         Ok(Self { server, clock, stop, controllers, listeners: Vec::new(), authority, data })
     }

@@ -15,7 +15,9 @@ use crate::{
     autoscaler, cron_job, daemon_set, deployment, disruption, endpoint_slice, garbage, job,
     namespace::{self, defaults},
     node::{self, Nodes, Timing},
-    pod_gc, quota, replica_set, replication_controller, scheduler, stateful_set, taint_eviction, volume,
+    pod_gc, quota, replica_set, replication_controller,
+    restarts::Restarts,
+    scheduler, stateful_set, taint_eviction, volume,
 };
 
 /// The built-in controllers: all of them unless some are left out.
@@ -72,7 +74,7 @@ impl Controllers {
         clock: impl Clock,
         stop: CancellationToken,
     ) -> Result<(), RunError> {
-        self.running(client, Arc::new(clock), stop, false).await
+        self.running(client, Arc::new(clock), stop, false, Restarts::default()).await
     }
 
     /// Boxed, and for any clock: so the controllers are compiled here, once, and not again by every crate that starts a
@@ -83,8 +85,9 @@ impl Controllers {
         clock: Arc<dyn Clock>,
         stop: CancellationToken,
         in_process: bool,
+        restarts: Restarts,
     ) -> BoxFuture<'static, Result<(), RunError>> {
-        Box::pin(self.run_until(client, clock, stop, in_process))
+        Box::pin(self.run_until(client, clock, stop, in_process, restarts))
     }
 
     async fn run_until(
@@ -93,30 +96,38 @@ impl Controllers {
         clock: Arc<dyn Clock>,
         stop: CancellationToken,
         in_process: bool,
+        restarts: Restarts,
     ) -> Result<(), RunError> {
-        let operator = self.operator(clock.clone());
-        let (operator, collecting, watching) = if in_process {
+        let (collecting, watching) = if in_process {
             // Zero: silence is no fault.
-            let watching = watcher::Config::default().timeout(0);
-            (operator.server_in_process(), windlass::in_process(client.clone()), watching)
+            (windlass::in_process(client.clone()), watcher::Config::default().timeout(0))
         } else {
-            (operator, client.clone(), watcher::Config::default())
+            (client.clone(), watcher::Config::default())
         };
         let nodes = Nodes { count: self.nodes, heartbeat: self.heartbeat, max_pods: self.max_pods };
-        let nodes = node::run(nodes, client.clone(), clock);
-        let stopped = stop.clone();
-        let collector = async {
+        let collector = restarts.keep("garbage collector", &stop, || async {
             if self.garbage {
-                garbage::run(collecting, watching, stopped).await;
+                garbage::run(collecting.clone(), watching.clone(), stop.clone()).await;
             } else {
-                stopped.cancelled().await;
+                stop.cancelled().await;
             }
-        };
+            Ok(())
+        });
         let operator = async {
-            let result = operator.run(client.clone(), stop.clone().cancelled_owned()).await;
+            let run = || async {
+                let operator = self.operator(clock.clone());
+                let operator = if in_process { operator.server_in_process() } else { operator };
+                restarts.watch(operator.probes());
+                match operator.run(client.clone(), stop.clone().cancelled_owned()).await {
+                    // Some task of theirs died, which says nothing about the next.
+                    Err(error @ RunError::TaskEnded { .. }) if !stop.is_cancelled() => Err(error.to_string()),
+                    result => Ok(result),
+                }
+            };
             // The operator may have failed by itself: then the others have nothing to go on with.
+            let result = restarts.keep("controllers", &stop, run).await;
             stop.cancel();
-            result
+            result.unwrap_or(Ok(()))
         };
         let volumes = self.volumes;
         // Registering and heartbeats never end by themselves.
@@ -124,12 +135,18 @@ impl Controllers {
             if volumes && let Err(error) = volume::class::create(&client).await {
                 tracing::error!(%error, "failed to create the default storage class");
             }
-            tokio::select! {
-                () = nodes => {}
-                () = stop.cancelled() => {}
-            }
+            let run = || async {
+                tokio::select! {
+                    () = node::run(nodes.clone(), client.clone(), clock.clone()) => {}
+                    () = stop.cancelled() => {}
+                }
+                Ok(())
+            };
+            restarts.keep("nodes", &stop, run).await
         };
-        let (result, (), ()) = tokio::join!(operator, collector, nodes);
+        // Who is stopped while it is being restarted has ended too.
+        let (result, _, _): (_, Result<(), String>, Result<(), String>) =
+            tokio::join!(operator, collector, nodes);
         result
     }
 

@@ -278,7 +278,7 @@ impl Run<'_> {
             let mut ended: Vec<Arc<Job>> = jobs.iter().filter(ended).cloned().collect();
             let started =
                 |job: &Job| job.status.as_ref().and_then(|status| status.start_time.as_ref().map(|t| t.0));
-            ended.sort_by(|a, b| (started(a), &a.metadata.name).cmp(&(started(b), &b.metadata.name)));
+            ended.sort_by_key(|job| (started(job), job.metadata.name.clone()));
             for job in ended.iter().take(ended.len().saturating_sub(limit)) {
                 self.delete(job).await?;
             }

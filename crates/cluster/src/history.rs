@@ -93,9 +93,7 @@ pub(crate) async fn list<R: Object>(
     }
     let created =
         |revision: &ControllerRevision| revision.metadata.creation_timestamp.as_ref().map(|time| time.0);
-    all.sort_by(|a, b| {
-        (a.revision, created(a), &a.metadata.name).cmp(&(b.revision, created(b), &b.metadata.name))
-    });
+    all.sort_by_key(|one| (one.revision, created(one), one.metadata.name.clone()));
     Ok(all)
 }
 

@@ -34,6 +34,7 @@ mod quota;
 mod replica_set;
 mod replication_controller;
 mod resources;
+mod restarts;
 mod scheduler;
 mod selector;
 mod stateful_set;

@@ -17,11 +17,13 @@ use crate::{
     reconciler::Reconciler,
 };
 
+mod health;
 mod run;
 mod setup;
 mod watch;
 mod watches;
 
+pub(crate) use health::Health;
 pub use run::PAUSED;
 pub(crate) use run::{Prepared, Runnable, Start, Stop};
 pub(crate) use setup::{Load, Owned};

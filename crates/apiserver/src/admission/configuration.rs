@@ -2,6 +2,8 @@
 
 mod client;
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
 pub(crate) use self::client::validate as validate_client;
@@ -103,12 +105,13 @@ fn validate_binding(spec: &Value) -> Vec<Cause> {
     if actions.is_empty() {
         causes.push(Cause::required("spec.validationActions", ""));
     }
+    let mut seen = BTreeSet::new();
     for (index, action) in actions.iter().enumerate() {
         let known = ["Audit", "Deny", "Warn"];
         if !known.contains(action) {
             causes.push(Cause::not_supported(format!("spec.validationActions[{index}]"), action, &known));
         }
-        if actions[..index].contains(action) {
+        if !seen.insert(action) {
             causes.push(duplicate(&format!("spec.validationActions[{index}]"), action));
         }
     }
@@ -134,23 +137,22 @@ pub(crate) fn validate(plural: &str, new: &Value, old: Option<&Value>) -> Vec<Ca
     }
     let stored = old.map(known_expressions).unwrap_or_default();
     let mut causes = Vec::new();
-    let mut seen: Vec<&str> = Vec::new();
+    let mut seen: BTreeSet<&str> = BTreeSet::new();
     for (index, hook) in items(new, "webhooks").enumerate() {
         let path = format!("webhooks[{index}]");
         validate_hook(hook, &path, plural.starts_with("mutating"), &stored, &mut causes);
         let versions = &hook["admissionReviewVersions"];
         review_versions(versions, &format!("{path}.admissionReviewVersions"), &mut causes);
         let name = text(hook, "name");
-        if !name.is_empty() && seen.contains(&name) {
+        if !seen.insert(name) && !name.is_empty() {
             causes.push(duplicate(&format!("{path}.name"), name));
         }
-        seen.push(name);
     }
     causes
 }
 
 /// Expressions that were accepted once stay accepted.
-fn known_expressions(object: &Value) -> Vec<String> {
+fn known_expressions(object: &Value) -> BTreeSet<String> {
     items(object, "webhooks")
         .flat_map(|hook| items(hook, "matchConditions"))
         .map(|condition| text(condition, "expression").to_owned())
@@ -171,7 +173,13 @@ pub(super) fn one_of(hook: &Value, path: &str, field: &str, allowed: &[&str], ca
     }
 }
 
-fn validate_hook(hook: &Value, path: &str, mutating: bool, stored: &[String], causes: &mut Vec<Cause>) {
+fn validate_hook(
+    hook: &Value,
+    path: &str,
+    mutating: bool,
+    stored: &BTreeSet<String>,
+    causes: &mut Vec<Cause>,
+) {
     let name = text(hook, "name");
     if let Some(cause) = qualified_name(&format!("{path}.name"), name) {
         causes.push(cause);
@@ -244,7 +252,7 @@ fn validate_resources(rule: &Value, path: &str, causes: &mut Vec<Cause>) {
         causes.push(Cause::required(path, ""));
     }
     // Resources whose subresources are all named, and subresources that are named for all resources.
-    let (mut whole, mut parts): (Vec<&str>, Vec<&str>) = (Vec::new(), Vec::new());
+    let (mut whole, mut parts): (BTreeSet<&str>, BTreeSet<&str>) = (BTreeSet::new(), BTreeSet::new());
     let mut plain = false;
     for (index, one) in list.iter().enumerate() {
         let field = format!("{path}[{index}]");
@@ -256,19 +264,19 @@ fn validate_resources(rule: &Value, path: &str, causes: &mut Vec<Cause>) {
             plain = *one != "*";
             continue;
         };
-        if whole.contains(&resource) {
+        if whole.contains(resource) {
             let why = format!("if '{resource}/*' is present, must not specify {one}");
             causes.push(Cause::invalid(field.clone(), &json!(one), why));
         }
-        if parts.contains(&part) {
+        if parts.contains(part) {
             let why = format!("if '*/{part}' is present, must not specify {one}");
             causes.push(Cause::invalid(field, &json!(one), why));
         }
         if part == "*" {
-            whole.push(resource);
+            whole.insert(resource);
         }
         if resource == "*" {
-            parts.push(part);
+            parts.insert(part);
         }
     }
     let mut refuse = |why: &str| causes.push(Cause::invalid(path, &rule["resources"], why));
@@ -287,14 +295,13 @@ pub(crate) fn review_versions(list: &Value, path: &str, causes: &mut Vec<Cause>)
         causes.push(Cause::required(path, "must specify one of v1, v1beta1"));
         return;
     }
-    let mut seen: Vec<&str> = Vec::new();
+    let mut seen: BTreeSet<&str> = BTreeSet::new();
     for (index, version) in versions.iter().enumerate() {
         let field = format!("{path}[{index}]");
-        if seen.contains(version) {
+        if !seen.insert(version) {
             causes.push(Cause::invalid(field, &json!(version), "duplicate version"));
             continue;
         }
-        seen.push(version);
         if let Some(why) = names::dns_1035_error(version) {
             causes.push(Cause::invalid(field, &json!(version), why));
         }
@@ -309,7 +316,7 @@ pub(crate) fn review_versions(list: &Value, path: &str, causes: &mut Vec<Cause>)
 pub(super) fn validate_conditions(
     owner: &Value,
     path: &str,
-    stored: &[String],
+    stored: &BTreeSet<String>,
     scope: &Scope,
     causes: &mut Vec<Cause>,
 ) {
@@ -321,13 +328,13 @@ pub(super) fn validate_conditions(
             field: path.to_owned(),
         });
     }
-    let mut seen: Vec<&str> = Vec::new();
+    let mut seen: BTreeSet<&str> = BTreeSet::new();
     for (index, condition) in list.into_iter().enumerate() {
         let (name, expression) = (text(condition, "name"), text(condition, "expression"));
         let field = format!("{path}[{index}]");
         if expression.trim().is_empty() {
             causes.push(Cause::required(format!("{field}.expression"), ""));
-        } else if !stored.iter().any(|known| known == expression)
+        } else if !stored.contains(expression)
             && let Err(error) = scope.check(expression, Outcome::Truth)
         {
             causes.push(Cause::invalid(format!("{field}.expression"), &json!(expression), error));
@@ -337,9 +344,8 @@ pub(super) fn validate_conditions(
         } else if let Some(why) = names::qualified_name_error(name) {
             causes.push(Cause::invalid(format!("{field}.name"), &json!(name), why));
         }
-        if !name.is_empty() && seen.contains(&name) {
+        if !seen.insert(name) && !name.is_empty() {
             causes.push(duplicate(&format!("{field}.name"), name));
         }
-        seen.push(name);
     }
 }

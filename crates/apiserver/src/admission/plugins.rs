@@ -3,6 +3,7 @@
 //! Built-in mutations come before the webhooks that mutate, built-in checks before the policies and webhooks
 //! that check, and quotas after everybody: [`Registry::charge`] is part of the commit itself.
 
+mod certificates;
 mod classes;
 mod limits;
 mod pod_security;
@@ -55,6 +56,7 @@ impl Registry {
         let mutated = [("", "pods"), ("", "secrets"), ("networking.k8s.io", "ingresses")];
         let claims = is(request, "", "persistentvolumeclaims") && request.operation != Operation::Delete;
         is_grant(request)
+            || certificates::concerns(request)
             || claims
             || priority::concerns(request)
             || (creates && mutated.iter().any(|(group, plural)| is(request, group, plural)))
@@ -103,6 +105,7 @@ impl Registry {
         if request.operation == Operation::Create && is(request, "", "pods") {
             runtime_class::check(self, request, object)?;
         }
+        certificates::check(self, request, object, old)?;
         if is_grant(request) {
             roles::check(self, request, object, old)?;
         }

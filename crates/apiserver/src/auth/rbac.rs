@@ -170,6 +170,8 @@ impl Policy {
             let name = text(&binding, "/roleRef/name").to_owned();
             let rules = match text(&binding, "/roleRef/kind") {
                 "ClusterRole" => everywhere.get(&(String::new(), name)),
+                // A Role is somewhere.
+                _ if namespace.is_empty() => None,
                 _ => inside.get(&(namespace.to_owned(), name)),
             };
             let Some(rules) = rules else { continue };

@@ -11,6 +11,7 @@ use http::{header, request::Parts};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use super::aside;
 use crate::error::{Details, Error, Reason, Result};
 
 /// The largest body that is read, as in the real server.
@@ -40,12 +41,18 @@ pub(super) struct Guard {
     limits: Limits,
     watches: Arc<Semaphore>,
     sessions: Arc<Semaphore>,
+    heavy: Arc<Semaphore>,
 }
 
 impl Guard {
     pub(super) fn new(limits: Limits) -> Self {
         let room = |count| Arc::new(Semaphore::new(count));
-        Self { limits, watches: room(limits.watches), sessions: room(limits.sessions) }
+        Self { limits, watches: room(limits.watches), sessions: room(limits.sessions), heavy: aside::room() }
+    }
+
+    /// Room for requests that take long.
+    pub(super) fn heavy(&self) -> &Arc<Semaphore> {
+        &self.heavy
     }
 
     /// Leave to open a watch, for as long as it is held.

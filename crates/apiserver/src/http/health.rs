@@ -26,6 +26,11 @@ pub(super) fn answer(stored: bool, endpoint: &str, check: Option<&str>, query: &
     }
 }
 
+/// What is shown while the controllers of the cluster do not work.
+pub(super) fn controllers_failed(why: &str) -> String {
+    format!("[+]ping ok\n[-]controllers failed: {why}\nreadyz check failed\n")
+}
+
 /// What is shown to those who want to know more, and whether all is well.
 fn report(endpoint: &str, stored: bool, excluded: &[&str]) -> (String, bool) {
     let (mut report, mut healthy) = (String::new(), true);

@@ -4,6 +4,8 @@
 //! meet by their merge key and scalars form a set. Directives inside the patch change that:
 //! `$patch`, `$retainKeys`, `$setElementOrder/…` and `$deleteFromPrimitiveList/…`.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value};
 
 use crate::schema::{NodeId, TypeRef, Types};
@@ -188,11 +190,8 @@ impl<'a> Merger<'a> {
         }
         if !items_are_maps(&original, &patch)? {
             let mut merged = original.clone();
-            for value in &patch {
-                if !merged.contains(value) {
-                    merged.push(value.clone());
-                }
-            }
+            let mut known: BTreeSet<String> = merged.iter().map(Value::to_string).collect();
+            merged.extend(patch.iter().filter(|value| known.insert(value.to_string())).cloned());
             return Ok(order::arrange(merged, &patch, &original, None));
         }
         let Some(key) = strategy.key else {
@@ -201,9 +200,10 @@ impl<'a> Merger<'a> {
         let (original, patch) = apply_item_directives(original, patch, key)?;
         let items = self.items_of(strategy.id);
         let mut merged = original.clone();
+        let mut places = order::Places::of(&merged, Some(key));
         for value in &patch {
             let wanted = merge_value(value, key)?;
-            let place = merged.iter().position(|item| item.get(key) == Some(wanted));
+            let place = places.of_value(wanted);
             match (place, value) {
                 (Some(place), Value::Object(change)) => {
                     let item = std::mem::take(&mut merged[place]);
@@ -212,7 +212,10 @@ impl<'a> Merger<'a> {
                     };
                     merged[place] = Value::Object(self.maps(items, item, change.clone())?);
                 }
-                _ => merged.push(value.clone()),
+                _ => {
+                    merged.push(value.clone());
+                    places.add(wanted);
+                }
             }
         }
         for item in &merged {
@@ -263,7 +266,8 @@ fn retain_keys(merged: &mut Object, patch: &mut Object) -> Result<(), PatchError
     let Value::Array(retained) = retained else {
         return Err(PatchError::RetainKeys);
     };
-    let named = |key: &str| retained.iter().any(|name| name.as_str() == Some(key));
+    let retained: BTreeSet<&str> = retained.iter().filter_map(Value::as_str).collect();
+    let named = |key: &str| retained.contains(key);
     let stranger = |(key, value): (&String, &Value)| {
         let directive = key.starts_with(DELETE_FROM_LIST) || key.starts_with(ELEMENT_ORDER);
         !value.is_null() && !directive && !named(key)
@@ -281,7 +285,8 @@ fn delete_from_list(merged: &mut Object, key: &str, gone: &Value) -> Result<(), 
         return Err(PatchError::PrimitiveList);
     };
     if let Some(Value::Array(items)) = merged.get_mut(field) {
-        items.retain(|item| !gone.contains(item));
+        let gone: BTreeSet<String> = gone.iter().map(Value::to_string).collect();
+        items.retain(|item| !gone.contains(&item.to_string()));
     }
     Ok(())
 }
@@ -298,7 +303,7 @@ fn apply_item_directives(
     key: &str,
 ) -> Result<(Vec<Value>, Vec<Value>), PatchError> {
     let mut plain = Vec::with_capacity(patch.len());
-    let mut replace = false;
+    let (mut replace, mut gone) = (false, BTreeSet::new());
     for item in patch {
         let Some(directive) = item.get(DIRECTIVE) else {
             plain.push(item);
@@ -306,8 +311,7 @@ fn apply_item_directives(
         };
         match directive.as_str() {
             Some("delete") => {
-                let gone = merge_value(&item, key)?.clone();
-                original.retain(|item| item.get(key) != Some(&gone));
+                gone.insert(merge_value(&item, key)?.to_string());
             }
             Some("replace") => replace = true,
             Some("merge") => return Err(PatchError::MergeInList),
@@ -316,6 +320,9 @@ fn apply_item_directives(
                 return Err(unknown_directive(directive, &map));
             }
         }
+    }
+    if !gone.is_empty() {
+        original.retain(|item| item.get(key).is_none_or(|value| !gone.contains(&value.to_string())));
     }
     Ok(if replace { (plain, Vec::new()) } else { (original, plain) })
 }

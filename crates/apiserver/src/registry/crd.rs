@@ -7,7 +7,10 @@ mod conversion;
 mod names;
 mod settle;
 
-use std::sync::{Arc, OnceLock};
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, OnceLock},
+};
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -336,7 +339,32 @@ pub(super) fn validate(new: &Value, old: Option<&Value>) -> Vec<Cause> {
             causes.push(Cause::invalid(format!("spec.{field}"), &json!(now), "field is immutable"));
         }
     }
+    if let Some(old) = old {
+        let (before, now) = (text(old, "/spec/names/kind"), text(spec, "/names/kind"));
+        if before != now {
+            causes.push(Cause::invalid("spec.names.kind", &json!(now), "field is immutable"));
+        }
+        causes.extend(lost_versions(new));
+    }
     causes
+}
+
+/// Versions in which objects may be stored, and which the definition does not have any more.
+fn lost_versions(definition: &Value) -> Vec<Cause> {
+    let versions = definition["spec"]["versions"].as_array().into_iter().flatten();
+    let known: BTreeSet<&str> = versions.map(|version| text(version, "/name")).collect();
+    let stored = definition["status"]["storedVersions"].as_array().into_iter().flatten().enumerate();
+    stored
+        .filter_map(|(index, version)| Some((index, version.as_str().filter(|one| !known.contains(one))?)))
+        .map(|(index, lost)| {
+            let why = format!(
+                "missing from spec.versions; {lost} was previously a storage version, and must remain in spec.versions \
+                 until a storage migration ensures no data remains persisted in {lost} and removes {lost} from \
+                 status.storedVersions"
+            );
+            Cause::invalid(format!("status.storedVersions[{index}]"), &json!(lost), why)
+        })
+        .collect()
 }
 
 fn named_version<'a>(spec: &'a Value, name: &str) -> Option<&'a Value> {

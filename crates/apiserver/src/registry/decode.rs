@@ -1,5 +1,7 @@
 //! From bytes to objects: what a body must be before anything is done with it.
 
+use std::collections::BTreeMap;
+
 use serde::de::{Deserialize, DeserializeSeed, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
@@ -25,10 +27,47 @@ pub(super) fn may_be_deleting(object: &Object) -> bool {
 pub struct Body {
     /// The decoded value.
     pub value: Value,
-    /// Paths of duplicate keys; the last value won.
+    /// Paths of duplicate keys, of many the first; the last value won.
     pub duplicates: Vec<String>,
-    /// Paths of all keys as they came, where there are duplicates: what is wrong is told in this order.
-    pub order: Vec<String>,
+    /// Where all keys stood, where there are duplicates: what is wrong is told in this order.
+    pub order: Order,
+}
+
+/// How many problems of one body are told, as in the real server.
+pub(super) const PROBLEMS: usize = 100;
+
+/// The longest path that is told whole. A key can be as long as a body.
+const PATH: usize = 4096;
+
+/// Where the keys of a body stand: the first two places of each path. Paths are known by a hash, because all of them
+/// as text can be many times as long as the body.
+#[derive(Debug, Default)]
+pub struct Order {
+    places: BTreeMap<u64, (usize, Option<usize>)>,
+    count: usize,
+}
+
+impl Order {
+    fn add(&mut self, path: u64) {
+        let known = self.places.entry(path).or_insert((self.count, None));
+        if known.0 != self.count {
+            known.1.get_or_insert(self.count);
+        }
+        self.count += 1;
+    }
+
+    /// Where a field stands for the first time, or for the second.
+    pub(super) fn place_of(&self, field: &str, again: bool) -> Option<usize> {
+        let (first, second) = self.places.get(&hashed(EMPTY, field))?;
+        if again { *second } else { Some(*first) }
+    }
+}
+
+/// FNV-1a, which can go on from where it ended.
+const EMPTY: u64 = 0xcbf2_9ce4_8422_2325;
+
+fn hashed(start: u64, text: &str) -> u64 {
+    text.bytes().fold(start, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
 impl From<Value> for Body {
@@ -56,7 +95,7 @@ pub fn json(bytes: &[u8], kind: &str) -> Result<Body> {
             &format!("json: cannot unmarshal {found} into Go value of type {target}"),
         ));
     }
-    let mut order = Vec::new();
+    let mut order = Order::default();
     if !duplicates.is_empty() {
         // It was read once, so it can be read again; hardly any body comes here.
         let _ = tracked(bytes, &mut Vec::new(), Some(&mut order));
@@ -67,10 +106,11 @@ pub fn json(bytes: &[u8], kind: &str) -> Result<Body> {
 fn tracked(
     bytes: &[u8],
     duplicates: &mut Vec<String>,
-    order: Option<&mut Vec<String>>,
+    order: Option<&mut Order>,
 ) -> serde_json::Result<Value> {
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
-    let value = Tracked { place: Place::Root, duplicates, order }.deserialize(&mut deserializer)?;
+    let value =
+        Tracked { place: Place::Root, hash: EMPTY, duplicates, order }.deserialize(&mut deserializer)?;
     deserializer.end().map(|()| value)
 }
 
@@ -167,8 +207,10 @@ pub(super) fn drop_nulls(value: &mut Value) {
 /// A JSON reader that notices duplicate keys, which serde_json's own `Value` silently merges.
 struct Tracked<'a> {
     place: Place<'a>,
+    /// The hash of the place, for the order.
+    hash: u64,
     duplicates: &'a mut Vec<String>,
-    order: Option<&'a mut Vec<String>>,
+    order: Option<&'a mut Order>,
 }
 
 /// Where the reader is. It becomes a text only for a key that was said twice.
@@ -177,6 +219,25 @@ enum Place<'a> {
     Root,
     Key(&'a Place<'a>, &'a str),
     Item(&'a Place<'a>, usize),
+}
+
+impl Place<'_> {
+    /// The hash of the text, from that of the place around it.
+    fn hash(&self, around: u64) -> u64 {
+        match self {
+            Self::Root => EMPTY,
+            Self::Key(Self::Root, key) => hashed(EMPTY, key),
+            Self::Key(_, key) => hashed(hashed(around, "."), key),
+            Self::Item(_, index) => hashed(around, &format!("[{index}]")),
+        }
+    }
+
+    /// The path, of a very long one the beginning.
+    fn text(&self) -> String {
+        let mut text = self.to_string();
+        text.truncate(text.floor_char_boundary(PATH));
+        text
+    }
 }
 
 impl std::fmt::Display for Place<'_> {
@@ -245,8 +306,9 @@ impl<'de> Visitor<'de> for Tracked<'_> {
         let mut out = Vec::new();
         loop {
             let place = Place::Item(&self.place, out.len());
-            let child =
-                Tracked { place, duplicates: &mut *self.duplicates, order: self.order.as_deref_mut() };
+            let hash = self.order.as_ref().map_or(EMPTY, |_| place.hash(self.hash));
+            let order = self.order.as_deref_mut();
+            let child = Tracked { place, hash, duplicates: &mut *self.duplicates, order };
             match list.next_element_seed(child)? {
                 Some(value) => out.push(value),
                 None => return Ok(Value::Array(out)),
@@ -258,14 +320,15 @@ impl<'de> Visitor<'de> for Tracked<'_> {
         let mut out = Map::new();
         while let Some(key) = map.next_key::<String>()? {
             let place = Place::Key(&self.place, &key);
+            let hash = self.order.as_ref().map_or(EMPTY, |_| place.hash(self.hash));
             if let Some(order) = &mut self.order {
-                order.push(place.to_string());
+                order.add(hash);
             }
-            let child =
-                Tracked { place, duplicates: &mut *self.duplicates, order: self.order.as_deref_mut() };
+            let order = self.order.as_deref_mut();
+            let child = Tracked { place, hash, duplicates: &mut *self.duplicates, order };
             let value = map.next_value_seed(child)?;
-            if out.contains_key(&key) {
-                self.duplicates.push(place.to_string());
+            if self.duplicates.len() < PROBLEMS && out.contains_key(&key) {
+                self.duplicates.push(place.text());
             }
             out.insert(key, value);
         }
@@ -282,6 +345,15 @@ mod tests {
         let body = json(br#"{"spec":{"a":1,"b":[{"c":1,"c":2}],"a":3}}"#, "X").unwrap();
         assert_eq!(body.duplicates, ["spec.b[0].c", "spec.a"]);
         assert_eq!(body.value["spec"]["a"], 3);
+    }
+
+    #[test]
+    fn keys_said_again_and_again_below_a_long_one_take_no_more_than_the_body() {
+        let body = format!("{{\"{}\":{{{}\"a\":1}}}}", "k".repeat(500_000), "\"a\":1,".repeat(100_000));
+        let body = json(body.as_bytes(), "X").unwrap();
+        assert_eq!(body.duplicates.len(), PROBLEMS);
+        assert!(body.duplicates.iter().all(|path| path.len() <= PATH));
+        assert_eq!(body.order.places.len(), 2);
     }
 
     #[test]

@@ -73,38 +73,20 @@ impl Registry {
         pod: &Value,
         options: &WriteOptions,
     ) -> Result<()> {
+        if !takes_one(budget, pod)? || options.dry_run {
+            return Ok(());
+        }
         let name = text(budget, "/metadata/name").to_owned();
-        let status = &budget["status"];
-        let number = |field: &str| status[field].as_i64().unwrap_or(0);
-        if number("observedGeneration") < budget["metadata"]["generation"].as_i64().unwrap_or(0) {
-            let why = format!("The disruption budget {name} is still being processed by the server.");
-            return Err(refused(why, PROCESSING));
-        }
-        let ready = pod.pointer("/status/conditions").and_then(Value::as_array).is_some_and(|all| {
-            all.iter().any(|one| text(one, "/type") == "Ready" && text(one, "/status") == "True")
-        });
-        let healthy = number("currentHealthy") >= number("desiredHealthy") && number("desiredHealthy") > 0;
-        if !ready && (text(budget, "/spec/unhealthyPodEvictionPolicy") == "AlwaysAllow" || healthy) {
-            return Ok(());
-        }
-        if number("disruptionsAllowed") == 0 {
-            let why = format!(
-                "The disruption budget {name} needs {} healthy pods and has {} currently",
-                number("desiredHealthy"),
-                number("currentHealthy")
-            );
-            return Err(refused(why, 0));
-        }
-        if options.dry_run {
-            return Ok(());
-        }
         let now = self.environment().now_text();
         let pod_name = text(pod, "/metadata/name").to_owned();
+        // Judged again on the budget that is changed: of two evictions at once, only one may take the last disruption.
         let change = |old: &Value| {
             let mut new = old.clone();
-            let allowed = old.pointer("/status/disruptionsAllowed").and_then(Value::as_i64).unwrap_or(0);
-            new["status"]["disruptionsAllowed"] = json!((allowed - 1).max(0));
-            new["status"]["disruptedPods"][&pod_name] = json!(now);
+            if takes_one(old, pod)? {
+                let allowed = old.pointer("/status/disruptionsAllowed").and_then(Value::as_i64).unwrap_or(0);
+                new["status"]["disruptionsAllowed"] = json!(allowed - 1);
+                new["status"]["disruptedPods"][&pod_name] = json!(now);
+            }
             Ok(new)
         };
         let budget =
@@ -133,6 +115,30 @@ impl Registry {
         self.mutate(target, options, Ownership::Track, &change).await?;
         Ok(())
     }
+}
+
+/// Whether the eviction takes a disruption from the budget, or none is needed; refused if there is none left.
+fn takes_one(budget: &Value, pod: &Value) -> Result<bool> {
+    let name = text(budget, "/metadata/name");
+    let number = |field: &str| budget["status"][field].as_i64().unwrap_or(0);
+    if number("observedGeneration") < budget["metadata"]["generation"].as_i64().unwrap_or(0) {
+        let why = format!("The disruption budget {name} is still being processed by the server.");
+        return Err(refused(why, PROCESSING));
+    }
+    let ready = pod.pointer("/status/conditions").and_then(Value::as_array).is_some_and(|all| {
+        all.iter().any(|one| text(one, "/type") == "Ready" && text(one, "/status") == "True")
+    });
+    let healthy = number("currentHealthy") >= number("desiredHealthy") && number("desiredHealthy") > 0;
+    if !ready && (text(budget, "/spec/unhealthyPodEvictionPolicy") == "AlwaysAllow" || healthy) {
+        return Ok(false);
+    }
+    if number("disruptionsAllowed") <= 0 {
+        let (needed, there) = (number("desiredHealthy"), number("currentHealthy"));
+        let why =
+            format!("The disruption budget {name} needs {needed} healthy pods and has {there} currently");
+        return Err(refused(why, 0));
+    }
+    Ok(true)
 }
 
 /// Whether budgets have a say: what has ended, never started or is going already disturbs nobody.

@@ -95,6 +95,10 @@ impl Registry {
     fn list_position(&self, options: &ListOptions) -> Result<(Option<u64>, Option<Key>)> {
         if !options.continue_token.is_empty() {
             let (revision, key) = decode_token(&options.continue_token)?;
+            let current = self.store().revision();
+            if revision > current {
+                return Err(too_large(revision, current));
+            }
             return Ok((Some(revision), Some(key)));
         }
         let revision = parse_revision(&options.resource_version)?;

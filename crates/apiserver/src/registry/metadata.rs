@@ -156,6 +156,9 @@ pub(super) fn keep_system_fields(new: &mut Value, old: &Value, resource: &Resour
     Ok(())
 }
 
+/// How long all annotations of an object may be together.
+const ANNOTATIONS: usize = 256 * 1024;
+
 /// Which rule a kind's names follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NameRule {
@@ -185,10 +188,15 @@ pub(super) fn validate(object: &Value, rule: NameRule) -> Vec<Cause> {
             causes.push(Cause::invalid("metadata.labels", value, why));
         }
     }
-    for (key, _) in map_of(object, "annotations") {
+    let mut annotated = 0;
+    for (key, value) in map_of(object, "annotations") {
         if let Some(why) = qualified_name_error(&key.to_lowercase()) {
             causes.push(Cause::invalid("metadata.annotations", &json!(key), why));
         }
+        annotated += key.len() + value.as_str().map_or(0, str::len);
+    }
+    if annotated > ANNOTATIONS {
+        causes.push(Cause::too_long("metadata.annotations", ANNOTATIONS));
     }
     causes.extend(owner_errors(object));
     causes.extend(finalizer_errors(object));

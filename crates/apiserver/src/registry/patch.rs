@@ -5,7 +5,9 @@ use std::sync::{Mutex, PoisonError};
 use serde_json::Value;
 
 use super::{
-    Registry, Resource, bounds, decode, metadata,
+    Registry, Resource, bounds,
+    decode::{self, Order},
+    metadata,
     resource::text,
     scale,
     write::{
@@ -68,7 +70,7 @@ impl Registry {
             refuse_identity_change(resource, &new, old)?;
             metadata::match_name(&mut new, target.name)?;
             refuse_other_uid(resource, &new, old)?;
-            let told = decoded(resource, &mut new, &patch.duplicates, &[], options.validation)
+            let told = decoded(resource, &mut new, &patch.duplicates, &Order::default(), options.validation)
                 .map_err(|error| undecodable(patch, &new, &error))?;
             *warnings.lock().unwrap_or_else(PoisonError::into_inner) = told;
             Ok(new)
@@ -95,7 +97,7 @@ impl Registry {
             return Err(Error::bad_request("metadata.managedFields must be nil"));
         }
         refuse_unknown(resource, &patch.body)?;
-        let mut warnings = clean(resource, &mut intent, &[], &[], options.validation)?;
+        let mut warnings = clean(resource, &mut intent, &[], &Order::default(), options.validation)?;
         let repeated = repeated_keys(&patch.duplicates);
         if options.validation == FieldValidation::Warn {
             warnings.extend(repeated.clone());

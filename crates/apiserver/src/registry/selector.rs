@@ -1,7 +1,8 @@
 //! Label and field selectors: what they say, and whether an object matches.
 
-use std::sync::Arc;
+mod demand;
 
+use self::demand::{FieldDemands, LabelDemands};
 use super::{event, metadata::qualified_name_error, resource::Resource};
 use crate::{
     error::{Error, Result},
@@ -22,8 +23,8 @@ enum Requirement {
 /// A label selector and a field selector, parsed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Selector {
-    labels: Vec<Requirement>,
-    fields: Vec<FieldRequirement>,
+    labels: LabelDemands,
+    fields: FieldDemands,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,7 +34,7 @@ struct FieldRequirement {
     equal: bool,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum FieldPlace {
     Name,
     Namespace,
@@ -44,7 +45,8 @@ enum FieldPlace {
 impl Selector {
     /// Parses both selectors of a request for `resource`.
     pub fn parse(resource: &Resource, labels: &str, fields: &str) -> Result<Self> {
-        Ok(Self { labels: parse_labels(labels)?, fields: parse_fields(resource, fields)? })
+        let labels = LabelDemands::new(parse_labels(labels)?);
+        Ok(Self { labels, fields: FieldDemands::new(parse_fields(resource, fields)?) })
     }
 
     /// Whether it matches everything.
@@ -54,27 +56,13 @@ impl Selector {
 
     /// The one name that can match, if the selector says so.
     pub fn name(&self) -> Option<&str> {
-        self.fields
-            .iter()
-            .find(|field| field.place == FieldPlace::Name && field.equal)
-            .map(|field| field.value.as_str())
+        self.fields.name()
     }
 
     /// Whether the object matches.
     pub fn matches(&self, object: &Object) -> bool {
-        self.labels.iter().all(|requirement| requirement.matches(&object.labels))
-            && self.fields.iter().all(|requirement| requirement.matches(object))
-    }
-}
-
-impl FieldRequirement {
-    fn matches(&self, object: &Object) -> bool {
-        let value = match self.place {
-            FieldPlace::Name => &*object.key.name,
-            FieldPlace::Namespace => &*object.key.namespace,
-            FieldPlace::Own(index) => object.fields.get(index).map_or("", |value| value),
-        };
-        (value == self.value) == self.equal
+        self.labels.hold(object.labels.iter().map(|(key, value)| (&**key, &**value)))
+            && self.fields.hold(object)
     }
 }
 
@@ -83,21 +71,6 @@ impl Requirement {
         match self {
             Self::In(key, _) | Self::NotIn(key, _) => key,
             Self::Exists(key) | Self::Absent(key) | Self::Greater(key, _) | Self::Less(key, _) => key,
-        }
-    }
-
-    fn matches(&self, labels: &[(Arc<str>, Arc<str>)]) -> bool {
-        let value = |key: &str| labels.iter().find(|(name, _)| &**name == key).map(|(_, value)| &**value);
-        let number = |key: &str| value(key).and_then(|value| value.parse::<i64>().ok());
-        match self {
-            Self::In(key, values) => value(key).is_some_and(|value| values.iter().any(|one| one == value)),
-            Self::NotIn(key, values) => {
-                !value(key).is_some_and(|value| values.iter().any(|one| one == value))
-            }
-            Self::Exists(key) => value(key).is_some(),
-            Self::Absent(key) => value(key).is_none(),
-            Self::Greater(key, limit) => number(key).is_some_and(|number| number > *limit),
-            Self::Less(key, limit) => number(key).is_some_and(|number| number < *limit),
         }
     }
 }
@@ -259,9 +232,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn matches(selector: &str, labels: &[(&str, &str)]) -> bool {
-        let labels: Vec<(Arc<str>, Arc<str>)> =
-            labels.iter().map(|(key, value)| ((*key).into(), (*value).into())).collect();
-        parse_labels(selector).unwrap().iter().all(|requirement| requirement.matches(&labels))
+        LabelDemands::new(parse_labels(selector).unwrap()).hold(labels.iter().copied())
     }
 
     #[test]

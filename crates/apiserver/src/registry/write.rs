@@ -384,6 +384,7 @@ impl Registry {
                 Err(WriteError::Missing) => {
                     return Err(Unwritten::Gone(Error::not_found(resource.named(), name)));
                 }
+                Err(WriteError::TooLarge) => return Err(Error::too_large().into()),
                 Err(WriteError::Moved(_) | WriteError::Exists) => {}
             }
         }

@@ -4,6 +4,7 @@ use serde_json::{Map, Value};
 
 use super::{
     Additional, TypeRef,
+    json::size,
     node::{Node, NodeId, Types},
 };
 
@@ -22,8 +23,11 @@ impl TypeRef {
     }
 
     /// Fills in the schema's defaults, also for nulls that it does not allow.
+    ///
+    /// They end where they would make the object much larger than any that can be stored: small items of which each is
+    /// given a large default are refused when they are committed, and must not take memory before.
     pub fn fill_defaults(&self, object: &mut Value) {
-        fill(self.types(), self.id(), object);
+        Filling { types: self.types(), room: ROOM }.fill(self.id(), object);
     }
 }
 
@@ -66,45 +70,66 @@ fn drop_nulls(types: &Types, id: NodeId, value: &mut Value) {
     }
 }
 
-fn fill(types: &Types, id: NodeId, value: &mut Value) {
-    let node = types.get(id);
-    match value {
-        Value::Object(object) => fill_object(types, node, object),
-        Value::Array(items) => {
-            let Some(child) = node.items else { return };
-            for item in items {
-                fill_null(types.get(child), item);
-                fill(types, child, item);
+/// How long all defaults of one object may be together.
+const ROOM: usize = 4 * 1024 * 1024;
+
+struct Filling<'a> {
+    types: &'a Types,
+    /// How much more may be filled in.
+    room: usize,
+}
+
+impl Filling<'_> {
+    fn fill(&mut self, id: NodeId, value: &mut Value) {
+        let node = self.types.get(id);
+        match value {
+            Value::Object(object) => self.fill_object(node, object),
+            Value::Array(items) => {
+                let Some(child) = node.items else { return };
+                for item in items {
+                    self.fill_null(self.types.get(child), item);
+                    self.fill(child, item);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn fill_object(&mut self, node: &Node, object: &mut Map<String, Value>) {
+        for (key, child) in &node.properties {
+            let child = self.types.get(*child);
+            let Some(default) = &child.default else { continue };
+            let absent = match object.get(key) {
+                None => true,
+                Some(value) => value.is_null() && refuses_null(child),
+            };
+            if absent && self.has_room(key.len() + size(default)) {
+                object.insert(key.clone(), default.clone());
             }
         }
-        _ => {}
-    }
-}
-
-fn fill_object(types: &Types, node: &Node, object: &mut Map<String, Value>) {
-    for (key, child) in &node.properties {
-        let child = types.get(*child);
-        let Some(default) = &child.default else { continue };
-        let absent = match object.get(key) {
-            None => true,
-            Some(value) => value.is_null() && refuses_null(child),
-        };
-        if absent {
-            object.insert(key.clone(), default.clone());
+        for (key, value) in object {
+            let Some(child) = schema_of(node, key) else { continue };
+            if !node.properties.contains_key(key) {
+                self.fill_null(self.types.get(child), value);
+            }
+            self.fill(child, value);
         }
     }
-    for (key, value) in object {
-        let Some(child) = schema_of(node, key) else { continue };
-        if !node.properties.contains_key(key) {
-            fill_null(types.get(child), value);
-        }
-        fill(types, child, value);
-    }
-}
 
-fn fill_null(node: &Node, value: &mut Value) {
-    if let (true, true, Some(default)) = (value.is_null(), refuses_null(node), &node.default) {
-        *value = default.clone();
+    fn fill_null(&mut self, node: &Node, value: &mut Value) {
+        if let (true, true, Some(default)) = (value.is_null(), refuses_null(node), &node.default)
+            && self.has_room(size(default))
+        {
+            *value = default.clone();
+        }
+    }
+
+    fn has_room(&mut self, size: usize) -> bool {
+        match self.room.checked_sub(size) {
+            Some(rest) => self.room = rest,
+            None => self.room = 0,
+        }
+        self.room > 0
     }
 }
 

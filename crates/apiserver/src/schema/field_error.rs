@@ -1,6 +1,6 @@
 //! What is wrong with a field, in the words that clients match on.
 
-use std::fmt;
+use std::{collections::BTreeSet, fmt};
 
 use serde_json::Value;
 
@@ -168,13 +168,9 @@ impl std::error::Error for FieldError {}
 
 /// All errors in one text: the only one as it is, several in brackets, none twice.
 pub fn render(errors: &[FieldError]) -> String {
-    let mut texts: Vec<String> = Vec::new();
-    for error in errors {
-        let text = error.to_string();
-        if !texts.contains(&text) {
-            texts.push(text);
-        }
-    }
+    let mut seen = BTreeSet::new();
+    let texts: Vec<String> =
+        errors.iter().map(ToString::to_string).filter(|text| seen.insert(text.clone())).collect();
     match texts.as_slice() {
         [one] => one.clone(),
         many => format!("[{}]", many.join(", ")),

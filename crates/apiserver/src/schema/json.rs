@@ -104,6 +104,16 @@ pub(crate) fn quoted(value: &Value) -> String {
     }
 }
 
+/// About how long the value is when it is encoded.
+pub(crate) fn size(value: &Value) -> usize {
+    match value {
+        Value::Object(map) => map.iter().map(|(key, value)| key.len() + 4 + size(value)).sum::<usize>() + 2,
+        Value::Array(list) => list.iter().map(|value| size(value) + 1).sum::<usize>() + 2,
+        Value::String(text) => text.len() + 2,
+        _ => 8,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;

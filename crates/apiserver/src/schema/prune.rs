@@ -8,7 +8,7 @@ use super::{
 };
 
 impl TypeRef {
-    /// Drops the fields that the schema does not know, and returns their paths, sorted.
+    /// Drops the fields that the schema does not know, and returns the paths of the first of them, sorted.
     ///
     /// A node with `x-kubernetes-preserve-unknown-fields` keeps what it does not know, but what it
     /// knows is pruned by its own schema.
@@ -19,6 +19,10 @@ impl TypeRef {
         pruning.unknown
     }
 }
+
+/// How many unknown fields are named, and how much of a long path.
+const NAMED: usize = 100;
+const PATH: usize = 4096;
 
 struct Pruning<'a> {
     types: &'a Types,
@@ -76,15 +80,17 @@ impl<'a> Pruning<'a> {
 
     fn drop_all(&mut self, object: &mut Map<String, Value>) {
         for key in object.keys() {
-            let path = format!("{}{}", self.path, self.segment(key));
-            self.unknown.push(path);
+            self.record(key);
         }
         object.clear();
     }
 
     fn record(&mut self, key: &str) {
-        let path = format!("{}{}", self.path, self.segment(key));
-        self.unknown.push(path);
+        if self.unknown.len() < NAMED {
+            let mut path = format!("{}{}", self.path, self.segment(key));
+            path.truncate(path.floor_char_boundary(PATH));
+            self.unknown.push(path);
+        }
     }
 
     fn segment(&self, key: &str) -> String {

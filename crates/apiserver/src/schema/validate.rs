@@ -16,7 +16,7 @@ mod limits;
 mod lists;
 mod types;
 
-pub(super) use lists::counterpart;
+pub(super) use lists::Counterparts;
 
 /// What one schema says about one value.
 #[derive(Default)]
@@ -132,8 +132,9 @@ impl<'a> Walk<'a> {
 
     fn items(&self, node: &Node, items: &[Value], old: Option<&Value>, path: &str, outcome: &mut Outcome) {
         if let Some(child) = node.items {
+            let known = lists::Counterparts::of(node, old);
             for (index, item) in items.iter().enumerate() {
-                let before = lists::counterpart(node, item, old);
+                let before = known.get(item);
                 outcome.merge(self.value(child, item, before, &format!("{path}[{index}]")));
             }
         }
@@ -255,7 +256,16 @@ fn choose(results: Vec<Outcome>) -> (Outcome, usize) {
     (best, valid)
 }
 
-fn join(path: &str, key: &str) -> String {
+/// The longest key that is part of a path as it is: the path of everything below a key tells it again.
+const KEY: usize = 512;
+
+/// A key as paths have it.
+pub(in crate::schema) fn shown(key: &str) -> &str {
+    &key[..key.floor_char_boundary(KEY)]
+}
+
+pub(in crate::schema) fn join(path: &str, key: &str) -> String {
+    let key = shown(key);
     if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") }
 }
 

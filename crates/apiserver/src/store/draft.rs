@@ -66,6 +66,11 @@ impl Draft {
         Object { key, revision, labels: self.labels, fields: self.fields, bytes, untyped: self.untyped }
     }
 
+    /// How long the encoded object is, but for its revision.
+    pub fn size(&self) -> usize {
+        self.head.len() + self.tail.len()
+    }
+
     /// The encoded object with its revision filled in.
     pub fn bytes(&self, revision: u64) -> Bytes {
         let digits = revision.to_string();

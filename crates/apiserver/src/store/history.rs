@@ -36,6 +36,9 @@ pub struct Event {
 /// behind makes its own.
 const FRAMES: usize = 256;
 
+/// The largest object whose frames are kept: [`FRAMES`] of them are a few megabytes.
+const FRAMED: usize = 64 * 1024;
+
 /// A change in the history, with its watch frame once somebody has asked for it.
 #[derive(Debug)]
 pub(super) struct Entry {
@@ -46,16 +49,20 @@ pub(super) struct Entry {
 impl Entry {
     /// The change as one line of a watch stream, encoded once for all watchers.
     pub(super) fn frame(&self) -> Bytes {
-        self.frame
-            .get_or_init(|| {
-                let kind: &[u8] = match self.event.change {
-                    Change::Added => b"ADDED",
-                    Change::Modified => b"MODIFIED",
-                    Change::Deleted => b"DELETED",
-                };
-                frame(kind, &self.event.object.bytes)
-            })
-            .clone()
+        let make = || {
+            let kind: &[u8] = match self.event.change {
+                Change::Added => b"ADDED",
+                Change::Modified => b"MODIFIED",
+                Change::Deleted => b"DELETED",
+            };
+            frame(kind, &self.event.object.bytes)
+        };
+        if self.size() > FRAMED { make() } else { self.frame.get_or_init(make).clone() }
+    }
+
+    /// What keeping the change costs.
+    fn size(&self) -> usize {
+        self.event.object.bytes.len()
     }
 }
 
@@ -69,6 +76,8 @@ pub(super) fn frame(kind: &[u8], object: &[u8]) -> Bytes {
 pub(super) struct History {
     entries: VecDeque<Arc<Entry>>,
     capacity: usize,
+    /// How long the objects of all entries are together.
+    bytes: usize,
     /// Changes at or before this revision are forgotten.
     forgotten: u64,
     latest: u64,
@@ -82,6 +91,7 @@ impl History {
         Self {
             entries: VecDeque::new(),
             capacity: capacity.max(1),
+            bytes: 0,
             forgotten,
             latest: revision,
             changed: watch::Sender::new(revision),
@@ -91,13 +101,32 @@ impl History {
     /// Adds a change. Watchers see it when it is announced.
     pub(super) fn push(&mut self, event: Event) {
         self.latest = event.object.revision;
-        if self.entries.len() == self.capacity
-            && let Some(oldest) = self.entries.pop_front()
-        {
+        if self.entries.len() == self.capacity {
+            self.forget_oldest();
+        }
+        let entry = Entry { event, frame: OnceLock::new() };
+        self.bytes += entry.size();
+        self.entries.push_back(Arc::new(entry));
+        self.drop_frame();
+    }
+
+    /// Forgets the oldest change. Who has not read it yet is too late.
+    pub(super) fn forget_oldest(&mut self) {
+        if let Some(oldest) = self.entries.pop_front() {
+            self.bytes = self.bytes.saturating_sub(oldest.size());
             self.forgotten = oldest.event.object.revision;
         }
-        self.entries.push_back(Arc::new(Entry { event, frame: OnceLock::new() }));
-        self.drop_frame();
+    }
+
+    /// How long the objects of all changes are together.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// The same, counted anew.
+    pub(super) fn recount(&mut self) -> usize {
+        self.bytes = self.entries.iter().map(|entry| entry.size()).sum();
+        self.bytes
     }
 
     /// Gives back a frame that every watcher should have read: they take as much memory as the objects.

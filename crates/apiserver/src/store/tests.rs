@@ -122,3 +122,34 @@ proptest! {
         }
     }
 }
+
+fn large(name: &str, version: usize) -> Draft {
+    draft(&json!({"metadata": {"name": name}, "data": {"n": version, "x": "x".repeat(10_000)}}))
+}
+
+#[tokio::test]
+async fn a_history_is_bounded_by_bytes_and_the_largest_gives_way() {
+    let maps = TableName { group: "".into(), plural: "configmaps".into() };
+    let store = Arc::new(Store::with_history_bytes(200_000));
+    let first = store.create(&pods(), Key::new("d", "small"), pod("small", "a")).unwrap();
+    let mut slow = store.watch(&maps, Start::Snapshot).unwrap();
+    let key = Key::new("d", "large");
+    let mut last = store.create(&maps, key.clone(), large("large", 0)).unwrap();
+    for version in 1..1500 {
+        last = store.update(&maps, &key, last.revision, large("large", version)).unwrap();
+    }
+    assert!(store.read().kept <= 200_000, "{}", store.read().kept);
+    let sum: usize = store.read().tables.values().map(|table| table.history.bytes()).sum();
+    assert_eq!(store.read().kept, sum);
+    assert!(slow.next().await.is_err(), "who falls behind is told so");
+    let mut resumed = store.watch(&maps, Start::After(last.revision - 3)).unwrap();
+    assert_eq!(resumed.next().await.unwrap().len(), 3, "the latest changes are there");
+    let mut other = store.watch(&pods(), Start::After(first.revision - 1)).unwrap();
+    assert_eq!(other.next().await.unwrap().len(), 1, "the small table has lost nothing");
+    let object = store.delete(&maps, &key, last.revision, large("large", 1500)).unwrap();
+    assert_eq!(store.count(&maps), 0);
+    assert!(
+        object.bytes.len() + store.read().kept <= 220_000,
+        "a deleted object takes no more than the history may"
+    );
+}

@@ -75,3 +75,32 @@ async fn a_terminating_namespace_takes_nothing_in() {
     server.get("/api/v1/namespaces/n").await.failed(404, "NotFound");
     server.post(path, &config_map("a", &json!({}))).await.failed(404, "NotFound");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn of_many_evictions_at_once_a_budget_lets_as_many_through_as_it_allows() {
+    let server = Server::new();
+    let budgets = "/apis/policy/v1/namespaces/default/poddisruptionbudgets";
+    let budget = json!({"metadata": {"name": "b"}, "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "x"}}}});
+    let mut made = server.post(budgets, &budget).await.ok();
+    made["status"] = json!({"observedGeneration": 1, "disruptionsAllowed": 2, "currentHealthy": 16, "desiredHealthy": 14,
+        "expectedPods": 16});
+    server.put(&format!("{budgets}/b/status"), &made).await.ok();
+    for number in 0..16 {
+        let pod = json!({"metadata": {"name": format!("p{number}"), "labels": {"app": "x"}},
+            "spec": {"nodeName": "n", "containers": [{"name": "c", "image": "i"}]}});
+        let mut pod = server.post(PODS, &pod).await.ok();
+        pod["status"] = json!({"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]});
+        server.put(&format!("{PODS}/p{number}/status"), &pod).await.ok();
+    }
+    let evictions = (0..16).map(|number| {
+        let server = server.clone();
+        tokio::spawn(async move {
+            let eviction = json!({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": format!("p{number}")}});
+            server.post(&format!("{PODS}/p{number}/eviction"), &eviction).await.status.as_u16()
+        })
+    });
+    let answers = futures::future::join_all(evictions).await;
+    let through = answers.iter().filter(|answer| matches!(answer, Ok(201))).count();
+    assert_eq!(through, 2, "{answers:?}");
+    assert_eq!(server.get(&format!("{budgets}/b")).await.ok()["status"]["disruptionsAllowed"], 0);
+}

@@ -67,6 +67,11 @@ impl Server {
         )
     }
 
+    /// A server of a registry that somebody made.
+    pub(crate) fn of(registry: Registry) -> Self {
+        Self(ApiServer::new(Arc::new(registry)), Identity::admin())
+    }
+
     pub(crate) fn registry(&self) -> &Registry {
         self.0.registry()
     }

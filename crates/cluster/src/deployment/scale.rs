@@ -118,7 +118,7 @@ fn superfluous(spec: &DeploymentSpec, old: &[Arc<ReplicaSet>]) -> Vec<Arc<Replic
         return Vec::new();
     };
     let mut kept: Vec<_> = old.iter().filter(|set| !pods::is_terminating(&set.metadata)).cloned().collect();
-    kept.sort_by_key(|set| revision::number(&set.metadata));
+    kept.sort_by_key(|set| (revision::number(&set.metadata), set.metadata.name.clone()));
     let surplus = kept.len().saturating_sub(usize::try_from(limit).unwrap_or(0));
     kept.truncate(surplus);
     let idle = |set: &Arc<ReplicaSet>| {

@@ -77,7 +77,7 @@ pub(super) fn endpoints(service: &Service, pods: &[Arc<Pod>]) -> BTreeMap<Ports,
         groups.entry(resolved).or_default().push(endpoint(pod, address, all));
     }
     for endpoints in groups.values_mut() {
-        endpoints.sort_by(|a, b| a.addresses.cmp(&b.addresses));
+        endpoints.sort_by_cached_key(|one| one.addresses.clone());
     }
     groups
 }

@@ -54,7 +54,7 @@ impl Reconciler for Mirrors {
             _ => Vec::new(),
         };
         let mut existing = ctx.owned::<EndpointSlice>()?;
-        existing.sort_by(|one, other| one.metadata.name.cmp(&other.metadata.name));
+        existing.sort_by_cached_key(|one| one.metadata.name.clone());
         for slice in wanted {
             // The family of a slice never changes.
             let same = existing.iter().position(|old| old.address_type == slice.address_type);

@@ -112,7 +112,7 @@ impl Run<'_> {
         let mut pods: Vec<Arc<Pod>> =
             self.pods.iter().filter(|pod| verdict::is_tracked(pod)).cloned().collect();
         if facts.indexed {
-            pods.sort_by_key(|pod| indexes::of(pod, &self.spec));
+            pods.sort_by_key(|pod| (indexes::of(pod, &self.spec), pod.metadata.name.clone()));
         }
         for pod in pods {
             let (uid, index) = (pods::uid(&pod), indexes::of(&pod, &self.spec));

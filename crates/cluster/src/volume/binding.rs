@@ -37,7 +37,10 @@ pub(super) fn choose(
 ) -> Option<Arc<PersistentVolume>> {
     let reserved = volumes.iter().find(|volume| is_for(volume, claim) == Some(true));
     let size = |volume: &PersistentVolume| capacity(volume).and_then(quantity::thousandths).unwrap_or(0);
-    let fitting = volumes.iter().filter(|volume| fits(volume, claim)).min_by_key(|volume| size(volume));
+    let fitting = volumes
+        .iter()
+        .filter(|volume| fits(volume, claim))
+        .min_by_key(|volume| (size(volume), volume.metadata.name.clone()));
     reserved.or(fitting).cloned()
 }
 

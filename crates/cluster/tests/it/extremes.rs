@@ -1,7 +1,8 @@
 //! Numbers at the ends of what a field can hold: whatever the API server accepts, every controller goes on.
 //!
 //! The objects of [`specimens`] have a number in every numeric field that matters, and `"7"` wherever a text is a
-//! number. Each of these is replaced in turn by each extreme, and the result is sent. What is refused is fine, what is
+//! number; all other numeric fields of their kinds come from the schema ([`fields`]). Each of these is replaced in turn
+//! by each extreme, and the result is sent. What is refused is fine, what is
 //! accepted must not keep anything else from being served.
 
 use std::{collections::BTreeSet, time::Duration};
@@ -28,6 +29,7 @@ use windlass_cluster::Cluster;
 
 use crate::support::{api, create, decode, deployment, wait, wait_complete};
 
+mod fields;
 mod specimens;
 
 use specimens::{Specimen, specimens};
@@ -85,6 +87,21 @@ fn variants(specimen: &Specimen) -> Vec<(String, Value)> {
             *object.pointer_mut(&place).unwrap() = extreme;
             name(&mut object, &format!("{}-{}", specimen.name, all.len()));
             all.push((place.clone(), object));
+        }
+    }
+    let kind = specimen.object["kind"].as_str().unwrap_or_default();
+    for field in fields::numbers(specimen.group, kind) {
+        if specimen.object.pointer(&field.path()).is_some() {
+            continue;
+        }
+        // Of those that are not known to matter, the ends alone: there are a thousand.
+        let ends = [json!(-1), json!(i32::MAX), json!(i64::MAX), json!(i64::MIN)];
+        let texts = ["-1", "9223372036854775807", "1e300"].map(|text| json!(text));
+        for extreme in if field.is_text { texts.to_vec() } else { ends.to_vec() } {
+            let mut object = specimen.object.clone();
+            field.set(&mut object, extreme);
+            name(&mut object, &format!("{}-{}", specimen.name, all.len()));
+            all.push((field.path(), object));
         }
     }
     all

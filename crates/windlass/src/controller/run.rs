@@ -15,7 +15,7 @@ use tokio::{task::JoinSet, time::Instant};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
-use super::{Controller, Load, Owned, Setup, Watches, setup::Wiring};
+use super::{Controller, Health, Load, Owned, Setup, Watches, setup::Wiring};
 use crate::{
     apply::{FieldManager, Recall},
     cache::{Caches, Held, Reader, Seen, Store},
@@ -63,6 +63,8 @@ pub(crate) struct Prepared {
     /// Tasks beside the workers, such as external streams.
     pub(crate) tasks: Vec<Task>,
     pub(crate) load: Arc<dyn Load>,
+    /// Whether its workers live.
+    pub(crate) health: Arc<Health>,
     /// The watches without which it does not begin.
     pub(crate) needs: Vec<Seen>,
     /// Runs the workers until they are told to end. Once they were fenced this may be called again.
@@ -140,7 +142,9 @@ impl<C: Reconciler> Runnable for Controller<C> {
             store,
             timeout: self.timeout.filter(|_| !start.debugging),
         };
+        let health = Arc::new(Health::new(name.clone()));
         let worker = Arc::new(Worker {
+            health: health.clone(),
             attempts: Box::new(attempts),
             shared,
             kind: self.primary.kind,
@@ -150,7 +154,7 @@ impl<C: Reconciler> Runnable for Controller<C> {
             resync: self.resync,
         });
         let needs = wiring.take_needs();
-        Ok(Prepared { name, tasks, needs, load: wiring, work: worker.start(self.concurrency) })
+        Ok(Prepared { name, tasks, needs, load: wiring, health, work: worker.start(self.concurrency) })
     }
 }
 
@@ -173,18 +177,29 @@ impl Start<'_> {
     }
 }
 
-/// Runs the workers until they are told to end, and returns when the last of them has.
+/// Runs the workers until they are told to end, and returns when the last of them has. One that dies is replaced.
 async fn work(worker: Arc<Worker>, concurrency: usize, stop: Stop) {
     let mut workers = JoinSet::new();
     for _ in 0..concurrency {
         let worker = worker.clone();
         workers.spawn(async move { worker.run().await });
     }
-    tokio::select! {
-        () = stop.drain.cancelled() => {}
-        () = stop.fence.cancelled() => return workers.shutdown().await,
-        // Workers do not end by themselves: the controller ends, and the operator reports it.
-        _ = workers.join_next() => tracing::error!(controller = %worker.shared.controller, "a worker ended"),
+    loop {
+        tokio::select! {
+            () = stop.drain.cancelled() => break,
+            () = stop.fence.cancelled() => return workers.shutdown().await,
+            Some(ended) = workers.join_next() => {
+                let why = ended.err().map_or_else(|| "it returned".to_owned(), told);
+                let pause = worker.health.died(why.clone());
+                let controller = &worker.shared.controller;
+                tracing::error!(%controller, why, ?pause, "a worker died; another takes its place");
+                let worker = worker.clone();
+                workers.spawn(async move {
+                    tokio::time::sleep(pause).await;
+                    worker.run().await;
+                });
+            }
+        }
     }
     worker.queue.close();
     loop {
@@ -199,6 +214,14 @@ async fn work(worker: Arc<Worker>, concurrency: usize, stop: Stop) {
                 tracing::error!(controller = %worker.shared.controller, %error, "a worker died");
             }
         }
+    }
+}
+
+/// Why a worker died.
+fn told(error: tokio::task::JoinError) -> String {
+    match error.try_into_panic() {
+        Ok(panic) => panic_text(&*panic),
+        Err(error) => error.to_string(),
     }
 }
 
@@ -240,6 +263,7 @@ struct Typed<C: Reconciler> {
 
 struct Worker {
     attempts: Box<dyn Attempts>,
+    health: Arc<Health>,
     shared: Arc<Shared>,
     kind: Kind,
     queue: Arc<Queue<ObjectKey>>,

@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use crate::cache::WeakCaches;
+use crate::{cache::WeakCaches, controller::Health};
 
 /// The state of a running operator. Clones share it.
 #[derive(Clone, Default)]
@@ -27,6 +27,8 @@ struct State {
     /// Set once the watches are known; before that nothing is ready.
     caches: Option<WeakCaches>,
     stopping: bool,
+    /// The workers of the controllers.
+    workers: Vec<Arc<Health>>,
     /// Named checks of other parts: why each fails.
     others: Vec<(String, Failing)>,
 }
@@ -54,6 +56,11 @@ impl Probes {
         self.lock().others.push((name.into(), Arc::new(failing)));
     }
 
+    /// Fails for as long as a worker of a controller has died lately.
+    pub(super) fn watch_workers(&self, health: Arc<Health>) {
+        self.lock().workers.push(health);
+    }
+
     pub(super) fn stopping(&self) {
         self.lock().stopping = true;
     }
@@ -63,14 +70,19 @@ impl Probes {
         self.checks().iter().all(|check| check.failure.is_none())
     }
 
-    /// The readiness checks: one for the operator, one for the webhooks if it has any, those of
+    /// Why the controllers do not all work: a worker has died, and the one in its place is not yet known to be well.
+    pub fn dead_worker(&self) -> Option<String> {
+        self.lock().workers.iter().find_map(|health| health.failure())
+    }
+
+    /// The readiness checks: one for the operator and its workers, one for the webhooks if it has any, those of
     /// [`Operator::check`](crate::Operator::check), one per watch.
     pub fn checks(&self) -> Vec<Check> {
         let state = self.lock();
         let running = match (&state.caches, state.stopping) {
             (_, true) => Some("shutting down".to_owned()),
             (None, false) => Some("not started".to_owned()),
-            (Some(_), false) => None,
+            (Some(_), false) => state.workers.iter().find_map(|health| health.failure()),
         };
         let mut checks = vec![Check { name: "operator".into(), failure: running }];
         let (others, caches) = (state.others.clone(), state.caches.clone());

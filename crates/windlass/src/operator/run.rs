@@ -355,6 +355,7 @@ fn prepare(
         let ready = controller.prepare(&start);
         let ready = ready.map_err(|source| RunError::Setup { controller: name, source })?;
         operator.handle.add(&ready.load);
+        operator.probes.watch_workers(ready.health.clone());
         prepared.push(ready);
     }
     Ok(prepared)

@@ -1,5 +1,7 @@
 //! LimitRanges: what containers get by default, and what containers, Pods and claims may ask for.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
 use super::{forbidden, is};
@@ -94,12 +96,8 @@ pub(super) fn check(
                 _ => {}
             }
         }
-        let mut told: Vec<String> = Vec::new();
-        for one in problems {
-            if !told.contains(&one) {
-                told.push(one);
-            }
-        }
+        let mut seen = BTreeSet::new();
+        let told: Vec<String> = problems.into_iter().filter(|one| seen.insert(one.clone())).collect();
         match told.as_slice() {
             [] => {}
             [one] => return Err(forbidden(request, object, one)),

@@ -155,11 +155,13 @@ fn is_significant(new: &Value, old: &Value) -> bool {
             || now.iter().zip(&before).any(|(now, before)| now["image"] != before["image"])
     };
     let before = list(old, "ephemeralContainers");
+    let image = |one: &'_ Value| (one["name"].as_str().unwrap_or_default().to_owned(), one["image"].clone());
+    let images: BTreeMap<String, Value> = before.iter().rev().map(image).collect();
     differs("containers")
         || differs("initContainers")
         || list(new, "ephemeralContainers").iter().any(|now| {
-            let same = before.iter().find(|before| before["name"] == now["name"]);
-            same.is_none_or(|before| before["image"] != now["image"])
+            let same = images.get(now["name"].as_str().unwrap_or_default());
+            same.is_none_or(|image| *image != now["image"])
         })
 }
 

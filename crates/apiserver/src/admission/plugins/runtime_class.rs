@@ -1,5 +1,7 @@
 //! RuntimeClasses: what a Pod costs besides its containers, and where its runtime is to be found.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Value, json};
 
 use super::forbidden;
@@ -45,17 +47,44 @@ pub(super) fn apply(registry: &Registry, request: &Attributes<'_>, pod: &mut Val
     Ok(())
 }
 
+/// What a toleration and one that covers it have in common, besides the time: key, value if one is named, effect.
+type Likeness<'a> = (Option<&'a str>, Option<&'a str>, Option<&'a str>);
+
+fn likeness(toleration: &Value) -> Likeness<'_> {
+    let text = |field: &str| toleration[field].as_str().filter(|text| !text.is_empty());
+    let exists = text("operator") == Some("Exists");
+    let value = if exists { None } else { Some(text("value").unwrap_or_default()) };
+    // An empty key means every key, where no value is asked for.
+    (if exists { text("key") } else { Some(text("key").unwrap_or_default()) }, value, text("effect"))
+}
+
 /// Tolerations without those that another one covers.
 fn merged(all: Vec<Value>) -> Vec<Value> {
-    let mut kept: Vec<Value> = Vec::new();
+    let mut alike: BTreeMap<Likeness<'_>, Vec<usize>> = BTreeMap::new();
     for (index, one) in all.iter().enumerate() {
-        let before = kept.iter().any(|other| covers(other, one));
-        let after = all[index + 1..].iter().any(|other| other != one && covers(other, one));
-        if !before && !after {
-            kept.push(one.clone());
-        }
+        alike.entry(likeness(one)).or_default().push(index);
     }
-    kept
+    // Of those that differ in nothing but the time, the longest covers all others.
+    for places in alike.values_mut() {
+        let time = |index: &usize| {
+            (
+                all[*index]["tolerationSeconds"].as_i64().map_or((1, 0), |time| (0, time)),
+                std::cmp::Reverse(*index),
+            )
+        };
+        let longest = places.iter().copied().max_by_key(time);
+        *places = longest.into_iter().collect();
+    }
+    let covered = |index: usize, one: &Value| {
+        let (key, value, effect) = likeness(one);
+        let wider = [key, None].into_iter().flat_map(|key| [value, None].map(|value| (key, value)));
+        let mut wider = wider.flat_map(|(key, value)| [effect, None].map(|effect| (key, value, effect)));
+        wider.any(|wide| {
+            alike.get(&wide).into_iter().flatten().any(|other| *other != index && covers(&all[*other], one))
+        })
+    };
+    let kept = all.iter().enumerate().filter(|(index, one)| !covered(*index, one));
+    kept.map(|(_, one)| one.clone()).collect()
 }
 
 fn covers(wide: &Value, narrow: &Value) -> bool {

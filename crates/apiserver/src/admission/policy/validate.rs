@@ -1,5 +1,7 @@
 //! What is refused in a policy: expressions that mean nothing, and what else the real server does not take.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
 use crate::{
@@ -86,7 +88,7 @@ impl<'a> Check<'a> {
         one_of(spec, "spec", "failurePolicy", &["Fail", "Ignore"], &mut self.causes);
         self.param_kind(&spec["paramKind"]);
         self.constraints(spec);
-        let known: Vec<String> =
+        let known: BTreeSet<String> =
             items(self.old, "matchConditions").map(|one| text(one, "expression").to_owned()).collect();
         let scope = Scope::new(!spec["paramKind"].is_null());
         validate_conditions(spec, "spec.matchConditions", &known, &scope, &mut self.causes);
@@ -211,6 +213,7 @@ impl<'a> Check<'a> {
             let why = format!("must not have more than {MAX_ANNOTATIONS} auditAnnotations");
             self.causes.push(Cause::invalid("spec.auditAnnotations", &spec["auditAnnotations"], why));
         }
+        let mut seen = BTreeSet::new();
         for (index, annotation) in all.iter().enumerate() {
             let (at, key) = (format!("spec.auditAnnotations[{index}]"), text(annotation, "key"));
             let whole = format!("{policy}/{key}");
@@ -227,7 +230,7 @@ impl<'a> Check<'a> {
             } else if !self.was_accepted("auditAnnotations", "valueExpression", expression) {
                 self.causes.extend(wrong(&self.scope, place, expression, Outcome::TextOrNull));
             }
-            if all[..index].iter().any(|before| text(before, "key") == key) {
+            if !seen.insert(key) {
                 self.causes.push(duplicate(&format!("{at}.key"), key));
             }
         }

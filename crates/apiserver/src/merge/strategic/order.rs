@@ -1,6 +1,8 @@
 //! The order of a merged list: what the patch names as the patch orders it, the rest where it
 //! stood in the live list.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 
 use super::{DIRECTIVE, PatchError};
@@ -13,28 +15,59 @@ fn identity<'v>(item: &'v Value, key: Option<&str>) -> Option<&'v Value> {
     }
 }
 
-fn place(items: &[Value], item: &Value, key: Option<&str>) -> Option<usize> {
-    let wanted = identity(item, key)?;
-    items.iter().position(|other| identity(other, key) == Some(wanted))
+/// Where the items of a list stand, by what tells them apart; of several that are alike, the first.
+pub(super) struct Places<'k> {
+    key: Option<&'k str>,
+    by_identity: BTreeMap<String, usize>,
+    count: usize,
+}
+
+impl<'k> Places<'k> {
+    pub(super) fn of(items: &[Value], key: Option<&'k str>) -> Self {
+        let mut places = Self { key, by_identity: BTreeMap::new(), count: 0 };
+        for item in items {
+            match identity(item, key) {
+                Some(identity) => places.add(identity),
+                None => places.count += 1,
+            }
+        }
+        places
+    }
+
+    /// One more item, at the end.
+    pub(super) fn add(&mut self, identity: &Value) {
+        self.by_identity.entry(identity.to_string()).or_insert(self.count);
+        self.count += 1;
+    }
+
+    pub(super) fn of_value(&self, identity: &Value) -> Option<usize> {
+        self.by_identity.get(&identity.to_string()).copied()
+    }
+
+    fn of_item(&self, item: &Value) -> Option<usize> {
+        self.of_value(identity(item, self.key)?)
+    }
 }
 
 /// Puts `merged` in order: `wanted` decides over its items, `live` over all others.
 pub(super) fn arrange(merged: Vec<Value>, wanted: &[Value], live: &[Value], key: Option<&str>) -> Vec<Value> {
+    let (wanted, live) = (Places::of(wanted, key), Places::of(live, key));
     let (mut named, mut others): (Vec<Value>, Vec<Value>) =
-        merged.into_iter().partition(|item| place(wanted, item, key).is_some());
-    named.sort_by_key(|item| place(wanted, item, key));
+        merged.into_iter().partition(|item| wanted.of_item(item).is_some());
+    named.sort_by_cached_key(|item| wanted.of_item(item));
     // Items that the live list does not have stay behind those it has.
-    others.sort_by_key(|item| place(live, item, key).unwrap_or(usize::MAX));
-    interleave(others, named, live, key)
+    others.sort_by_cached_key(|item| live.of_item(item).unwrap_or(usize::MAX));
+    interleave(others, named, &live)
 }
 
 /// Sets each of `others` before the first of `named` that stood behind it.
-fn interleave(others: Vec<Value>, named: Vec<Value>, live: &[Value], key: Option<&str>) -> Vec<Value> {
+fn interleave(others: Vec<Value>, named: Vec<Value>, live: &Places<'_>) -> Vec<Value> {
     let mut all = Vec::with_capacity(others.len() + named.len());
     let mut others = others.into_iter().peekable();
     for next in named {
+        let behind = live.of_item(&next);
         while let Some(other) = others.peek() {
-            let before = match (place(live, other, key), place(live, &next, key)) {
+            let before = match (live.of_item(other), behind) {
                 (Some(left), Some(right)) => left < right,
                 _ => false,
             };

@@ -1,6 +1,8 @@
 //! Requests for certificates and what they are trusted by: who asks is who is logged in, approval is a write of its
 //! own, and a trust bundle holds certificates and bears its signer's name.
 
+use std::collections::BTreeMap;
+
 use rustls::pki_types::{
     CertificateDer,
     pem::{PemObject, SectionKind},
@@ -138,7 +140,7 @@ fn trust_anchors(causes: &mut Causes, bundle: &str) {
         refuse(format!("may not be more than {LONGEST_BUNDLE} bytes"));
         return;
     }
-    let mut seen: Vec<Vec<u8>> = Vec::new();
+    let mut seen: BTreeMap<Vec<u8>, usize> = BTreeMap::new();
     let mut well = true;
     let blocks = <(SectionKind, Vec<u8>)>::pem_slice_iter(bundle.as_bytes());
     for (index, (kind, der)) in blocks.map_while(Result::ok).enumerate() {
@@ -148,10 +150,10 @@ fn trust_anchors(causes: &mut Causes, bundle: &str) {
         } else if rustls::RootCertStore::empty().add(CertificateDer::from(der.clone())).is_err() {
             refuse(format!("entry {index} does not parse as X.509"));
             well = false;
-        } else if let Some(first) = seen.iter().position(|one| *one == der) {
+        } else if let Some(first) = seen.get(&der) {
             refuse(format!("duplicate trust anchor (indices [{first} {index}])"));
         }
-        seen.push(der);
+        seen.entry(der).or_insert(index);
     }
     if well && seen.is_empty() {
         refuse("at least one trust anchor must be provided".to_owned());

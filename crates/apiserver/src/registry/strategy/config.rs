@@ -10,6 +10,9 @@ use super::{
 };
 use crate::{error::Cause, registry::metadata::NameRule};
 
+/// How long the data of a ConfigMap or Secret may be.
+const DATA: usize = 1024 * 1024;
+
 const RBAC: &str = "rbac.authorization.k8s.io";
 
 /// Defaults of an object of this room.
@@ -102,6 +105,18 @@ fn config_map(causes: &mut Causes, new: &Value, old: Option<&Value>) {
     for (name, _) in entries(new, "binaryData") {
         key(causes, name, "binaryData");
     }
+    let texts: usize = entries(new, "data").map(|(_, value)| value.as_str().map_or(0, str::len)).sum();
+    if texts + decoded_size(new, "binaryData") > DATA {
+        causes.push(Cause::too_long("[]", DATA));
+    }
+}
+
+/// How long the values of a map are that are written in base64.
+fn decoded_size(object: &Value, field: &str) -> usize {
+    let size = |text: &str| text.len() / 4 * 3 - text.bytes().rev().take_while(|byte| *byte == b'=').count();
+    entries(object, field)
+        .map(|(_, value)| value.as_str().filter(|text| text.len() >= 4).map_or(0, size))
+        .sum()
 }
 
 fn secret(causes: &mut Causes, new: &Value, old: Option<&Value>) {
@@ -111,6 +126,9 @@ fn secret(causes: &mut Causes, new: &Value, old: Option<&Value>) {
     kept(causes, new, old, &["data"]);
     for (name, _) in entries(new, "data") {
         key(causes, name, "data");
+    }
+    if decoded_size(new, "data") > DATA {
+        causes.push(Cause::too_long("data", DATA));
     }
     let has = |key: &str| new.get("data").and_then(|data| data.get(key)).is_some();
     let mut need = |key: &str| {

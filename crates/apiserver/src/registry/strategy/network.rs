@@ -1,5 +1,7 @@
 //! Ingresses and their classes, network policies and endpoint slices.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
 use super::{
@@ -254,14 +256,13 @@ fn slice(causes: &mut Causes, new: &Value, old: Option<&Value>) {
         return;
     }
     let kind = text(new, "/addressType");
-    let mut names: Vec<&str> = Vec::new();
+    let mut names: BTreeSet<&str> = BTreeSet::new();
     for (index, port) in list(new, "ports").iter().enumerate() {
         let place = format!("ports[{index}]");
         let name = text(port, "/name");
-        if names.contains(&name) {
+        if !names.insert(name) {
             causes.push(check::duplicate(at(&place, "name"), name));
         }
-        names.push(name);
         check::one_of(causes, port, &place, "protocol", &["SCTP", "TCP", "UDP"]);
     }
     let endpoints = list(new, "endpoints");

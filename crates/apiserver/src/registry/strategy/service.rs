@@ -1,5 +1,7 @@
 //! Services.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use serde_json::{Value, json};
 
 use super::{
@@ -94,14 +96,16 @@ pub(super) fn keep_addresses(resource: &Resource, new: &mut Value, old: &Value) 
         leave_the_nodes(new, old);
         return;
     }
-    let before = old.pointer("/spec/ports").and_then(Value::as_array).cloned().unwrap_or_default();
+    fn identity(port: &Value) -> (Option<i64>, &str) {
+        (port["port"].as_i64(), text(port, "/protocol"))
+    }
+    // Of several that are the same, the first counts.
+    let before = old.pointer("/spec/ports").and_then(Value::as_array).into_iter().flatten().rev();
+    let before: BTreeMap<_, _> = before.map(|port| (identity(port), port.get("nodePort"))).collect();
     let ports = new.pointer_mut("/spec/ports").and_then(Value::as_array_mut);
     for port in ports.into_iter().flatten() {
-        let same = before.iter().find(|known| {
-            known["port"] == port["port"] && text(known, "/protocol") == text(port, "/protocol")
-        });
-        if let Some(number) = same.and_then(|known| known.get("nodePort")).cloned() {
-            default(port, "nodePort", || number);
+        if let Some(Some(number)) = before.get(&identity(port)) {
+            default(port, "nodePort", || (*number).clone());
         }
     }
 }
@@ -182,7 +186,7 @@ fn address(causes: &mut Causes, spec: &Value) {
 
 fn ports(causes: &mut Causes, spec: &Value) {
     let ports = list(spec, "ports");
-    let mut names: Vec<&str> = Vec::new();
+    let mut names: BTreeSet<&str> = BTreeSet::new();
     for (index, port) in ports.iter().enumerate() {
         let place = format!("spec.ports[{index}]");
         let name = text(port, "/name");
@@ -190,10 +194,9 @@ fn ports(causes: &mut Causes, spec: &Value) {
             causes.push(Cause::required(at(&place, "name"), ""));
         } else if !name.is_empty() {
             check::name(causes, name, at(&place, "name"), NameRule::Label);
-            if names.contains(&name) {
+            if !names.insert(name) {
                 causes.push(check::duplicate(at(&place, "name"), name));
             }
-            names.push(name);
         }
         number(causes, &port["port"], at(&place, "port"));
         check::required_one_of(causes, port, &place, "protocol", &["SCTP", "TCP", "UDP"]);
@@ -201,9 +204,9 @@ fn ports(causes: &mut Causes, spec: &Value) {
             number(causes, &port["targetPort"], at(&place, "targetPort"));
         }
     }
+    let mut seen: BTreeSet<(Option<i64>, &str)> = BTreeSet::new();
     for (index, port) in ports.iter().enumerate() {
-        let same = |other: &Value| other["port"] == port["port"] && other["protocol"] == port["protocol"];
-        if ports[..index].iter().any(same) {
+        if !seen.insert((port["port"].as_i64(), text(port, "/protocol"))) {
             let (protocol, number) = (&port["protocol"], &port["port"]);
             causes.push(Cause {
                 reason: "FieldValueDuplicate".into(),

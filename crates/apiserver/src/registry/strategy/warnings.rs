@@ -1,6 +1,6 @@
 //! What a client is told about an object that is valid and yet hardly what was meant.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
@@ -84,10 +84,10 @@ fn of_pod(pod: &Value, path: &str) -> Vec<String> {
         }
     }
     for (field, key) in [("hostAliases", "ip"), ("imagePullSecrets", "name")] {
-        let entries = list(spec, field);
-        for (index, entry) in entries.iter().enumerate() {
+        let mut seen = BTreeSet::new();
+        for (index, entry) in list(spec, field).iter().enumerate() {
             let own = text(entry, &format!("/{key}"));
-            if entries[..index].iter().any(|other| text(other, &format!("/{key}")) == own) {
+            if !seen.insert(own) {
                 warnings.push(format!("{place}.{field}[{index}].{key}: duplicate {key} \"{own}\""));
             }
         }
@@ -132,13 +132,13 @@ fn fractional(warnings: &mut Vec<String>, resources: &Value, place: &str, names:
 
 /// A variable that is said twice, where the second does not build on the first.
 fn hidden_variables(warnings: &mut Vec<String>, container: &Value, place: &str) {
-    let variables = list(container, "env");
-    for (index, variable) in variables.iter().enumerate() {
+    let mut seen = BTreeSet::new();
+    for (index, variable) in list(container, "env").iter().enumerate() {
         let name = text(variable, "/name");
         let value = text(variable, "/value");
         let reference = format!("$({name})");
         let builds = variable.get("valueFrom").is_none() && value != reference && value.contains(&reference);
-        if !builds && variables[..index].iter().any(|other| text(other, "/name") == name) {
+        if !seen.insert(name) && !builds {
             let why =
                 format!("hides previous definition of \"{name}\", which may be dropped when using apply");
             warnings.push(format!("{place}.env[{index}]: {why}"));
@@ -146,27 +146,57 @@ fn hidden_variables(warnings: &mut Vec<String>, container: &Value, place: &str) 
     }
 }
 
+/// So many warnings about ports are made: one for each pair can be very many, and a client is told a few.
+const PAIRS: usize = 1000;
+
+/// Ports of one number and protocol, by the host's port and address: the places that they have in the order of all.
+#[derive(Default)]
+struct Alike<'a> {
+    ports: Vec<(String, i64, &'a str)>,
+    by_host: BTreeMap<i64, BTreeMap<&'a str, Vec<usize>>>,
+}
+
+impl<'a> Alike<'a> {
+    fn add(&mut self, place: String, host: i64, address: &'a str) {
+        self.by_host.entry(host).or_default().entry(address).or_default().push(self.ports.len());
+        self.ports.push((place, host, address));
+    }
+
+    /// The ports that another one is in the way of, in order; of many, some.
+    fn clashes(&self, host: i64, address: &str) -> Vec<usize> {
+        let on = |host: i64| self.by_host.get(&host).into_iter().flatten();
+        let same = on(host).filter(|(other, _)| other.is_empty() || address.is_empty() || **other == address);
+        let mut found: Vec<usize> = if host == 0 {
+            (0..self.ports.len()).take(PAIRS).collect()
+        } else {
+            on(0).chain(same).flat_map(|(_, places)| places).copied().take(PAIRS).collect()
+        };
+        found.sort_unstable();
+        found
+    }
+}
+
 /// Ports that several containers have.
 fn ports(warnings: &mut Vec<String>, containers: &[(&Value, String)]) {
-    let mut known: BTreeMap<(i64, &str), Vec<(String, &Value)>> = BTreeMap::new();
+    let mut known: BTreeMap<(i64, &str), Alike<'_>> = BTreeMap::new();
     for (container, place) in containers {
         for (index, port) in list(container, "ports").iter().enumerate() {
             let place = format!("{place}.ports[{index}]");
             let key = (port["containerPort"].as_i64().unwrap_or(0), text(port, "/protocol"));
+            let (host, address) = (port["hostPort"].as_i64().unwrap_or(0), text(port, "/hostIP"));
             let others = known.entry(key).or_default();
-            let host = |port: &Value| port["hostPort"].as_i64().unwrap_or(0);
-            let address = |port: &'_ Value| text(port, "/hostIP").to_owned();
-            for (other, first) in others.iter() {
-                let same = host(port) == host(first);
-                if same && address(port) == address(first) {
-                    warnings.push(format!("{place}: duplicate port definition with {other}"));
-                } else if host(port) == 0 || host(first) == 0 {
-                    warnings.push(format!("{place}: overlapping port definition with {other}"));
-                } else if same && address(port).is_empty() != address(first).is_empty() {
-                    warnings.push(format!("{place}: dangerously ambiguous port definition with {other}"));
+            if warnings.len() < PAIRS {
+                for other in others.clashes(host, address) {
+                    let (other, first, its_address) = &others.ports[other];
+                    let how = match host == *first {
+                        true if address == *its_address => "duplicate",
+                        _ if host == 0 || *first == 0 => "overlapping",
+                        _ => "dangerously ambiguous",
+                    };
+                    warnings.push(format!("{place}: {how} port definition with {other}"));
                 }
             }
-            others.push((place, port));
+            others.add(place, host, address);
         }
     }
 }

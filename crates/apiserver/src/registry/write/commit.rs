@@ -8,7 +8,7 @@ use super::{Attempt, CONTENDED, Target, Unwritten};
 use crate::{
     error::{Error, Result},
     registry::{
-        Registry, Resource, aggregation, crd, decode, metadata::is_deleting, resource::text, strategy,
+        Registry, Resource, aggregation, bounds, crd, decode, metadata::is_deleting, resource::text, strategy,
     },
     store::{Draft, Key, Object, Other, WriteError},
 };
@@ -45,6 +45,9 @@ impl Registry {
         charge: &(dyn Fn() -> Result<Vec<Other>> + Sync),
     ) -> Attempt<Arc<Object>> {
         let draft = Draft::encode(stored, resource.fields_of(stored));
+        if draft.size() > bounds::OBJECT {
+            return Err(Error::too_large().into());
+        }
         let mut attempts = CONTENDED;
         let committed = loop {
             let others = charge()?;
@@ -63,6 +66,7 @@ impl Registry {
                 Ok(committed)
             }
             Err(WriteError::Moved(_)) => Err(Error::stale(resource.named(), &key.name).into()),
+            Err(WriteError::TooLarge) => Err(Error::too_large().into()),
             Err(WriteError::Exists | WriteError::Missing) => {
                 Err(Unwritten::Taken(self.taken(resource, stored, &key.name)))
             }
@@ -86,16 +90,28 @@ impl Registry {
         current: &Arc<Object>,
         stored: &Value,
     ) -> Result<Arc<Object>, WriteError> {
-        self.commit_charged(resource, current, stored, Vec::new())
+        self.commit_draft(resource, current, stored, Vec::new(), None)
     }
 
-    /// The same, together with what the change is charged to.
+    /// The same of a writer, together with what the change is charged to. What is too large may only become smaller.
     pub(super) fn commit_charged(
         &self,
         resource: &Resource,
         current: &Arc<Object>,
         stored: &Value,
         others: Vec<Other>,
+    ) -> Result<Arc<Object>, WriteError> {
+        let most = bounds::OBJECT.max(current.bytes.len());
+        self.commit_draft(resource, current, stored, others, Some(most))
+    }
+
+    fn commit_draft(
+        &self,
+        resource: &Resource,
+        current: &Arc<Object>,
+        stored: &Value,
+        others: Vec<Other>,
+        most: Option<usize>,
     ) -> Result<Arc<Object>, WriteError> {
         let draft = Draft::encode(stored, resource.fields_of(stored));
         let store = self.store();
@@ -104,13 +120,17 @@ impl Registry {
             self.after_removal(resource, &last);
             return Ok(last);
         }
+        if most.is_some_and(|most| draft.size() > most) {
+            return Err(WriteError::TooLarge);
+        }
         let committed = store.update_with(others, &resource.table, &current.key, current.revision, draft)?;
         self.after_write(resource, &committed);
         Ok(committed)
     }
 
     /// What follows from a committed object.
-    pub(in crate::registry) fn after_write(&self, resource: &Resource, _object: &Object) {
+    pub(in crate::registry) fn after_write(&self, resource: &Resource, object: &Object) {
+        self.expiry.add(&resource.table, object);
         if crd::is_definitions(resource) {
             self.settle_definitions();
         }

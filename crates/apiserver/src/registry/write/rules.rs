@@ -7,7 +7,8 @@ use crate::{
     error::{Cause, Error, Result},
     merge::FieldSet,
     registry::{
-        Resource, bounds, decode,
+        Resource, bounds,
+        decode::{self, Order},
         metadata::{self, is_deleting, meta},
         resource::text,
         strategy,
@@ -34,7 +35,7 @@ pub(in crate::registry) fn decoded(
     resource: &Resource,
     object: &mut Value,
     duplicates: &[String],
-    order: &[String],
+    order: &Order,
     validation: FieldValidation,
 ) -> Result<Vec<String>> {
     let warnings = clean(resource, object, duplicates, order, validation)?;
@@ -49,9 +50,10 @@ pub(in crate::registry) fn clean(
     resource: &Resource,
     object: &mut Value,
     duplicates: &[String],
-    order: &[String],
+    order: &Order,
     validation: FieldValidation,
 ) -> Result<Vec<String>> {
+    bounds::check_entries(object)?;
     if resource.custom().is_none() {
         if let Some(why) = resource.schema().decode_error(object) {
             return Err(cannot_handle(resource, why));
@@ -66,8 +68,9 @@ pub(in crate::registry) fn clean(
     problems.extend(unknown.iter().map(|field| ("unknown", field.as_str())));
     if resource.custom().is_none() {
         // A typed object is decoded in one go; a custom one first, and then compared with its schema.
-        problems.sort_by_key(|(what, field)| place_of(field, *what == "duplicate", order));
+        problems.sort_by_cached_key(|(what, field)| order.place_of(field, *what == "duplicate"));
     }
+    problems.truncate(decode::PROBLEMS);
     let problems: Vec<String> =
         problems.into_iter().map(|(what, field)| format!("{what} field \"{field}\"")).collect();
     match validation {
@@ -78,12 +81,6 @@ pub(in crate::registry) fn clean(
             Err(cannot_handle(resource, format!("strict decoding error: {}", problems.join(", "))))
         }
     }
-}
-
-/// Where in a body a field stands: a duplicate where it is said again.
-fn place_of(field: &str, again: bool, order: &[String]) -> Option<usize> {
-    let mut places = order.iter().enumerate().filter(|(_, path)| *path == field).map(|(place, _)| place);
-    places.nth(usize::from(again))
 }
 
 /// An explicit empty list of managers is a wish: forget who owns what.

@@ -9,6 +9,7 @@ use super::{CelError, typed};
 use crate::schema::{
     Additional, FieldError, TypeRef,
     node::{Kind, Node, NodeId, Rule, Types},
+    validate::{Counterparts, join, shown},
 };
 
 /// A message that an expression makes may be no longer than this.
@@ -57,7 +58,7 @@ impl<'a> Walk<'a> {
                 for (key, value) in object {
                     let (child, path) = match (node.properties.get(key), node.additional) {
                         (Some(child), _) => (*child, join(path, key)),
-                        (None, Additional::Schema(child)) => (child, format!("{path}[{key}]")),
+                        (None, Additional::Schema(child)) => (child, format!("{path}[{}]", shown(key))),
                         _ => continue,
                     };
                     let before = old.and_then(|old| old.get(key));
@@ -71,8 +72,9 @@ impl<'a> Walk<'a> {
 
     fn items(&mut self, node: &Node, items: &[Json], old: Option<&Json>, path: &str, at: At) {
         let Some(child) = node.items else { return };
+        let known = Counterparts::of(node, old);
         for (index, item) in items.iter().enumerate() {
-            let before = crate::schema::validate::counterpart(node, item, old);
+            let before = known.get(item);
             let unchanged = before.map_or(at.unchanged, |before| before == item);
             self.value(child, item, before, &format!("{path}[{index}]"), At { root: false, unchanged });
         }
@@ -193,8 +195,4 @@ fn message_of(rule: &Rule, variables: &[(&str, Value)]) -> Option<String> {
     let text = text.trim();
     let shown = !text.is_empty() && !text.contains('\n') && text.len() <= MAX_MESSAGE_SIZE;
     shown.then(|| text.to_owned())
-}
-
-fn join(path: &str, key: &str) -> String {
-    if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") }
 }

@@ -1,5 +1,7 @@
 //! Keywords that are not supported, contradict each other, or have values that mean nothing.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value, json};
 
 use super::{FieldError, META_FIELDS, additional, flag, properties, text};
@@ -167,8 +169,10 @@ impl Walk {
         }
         let empty = Map::new();
         let declared = properties(items).unwrap_or(&empty);
-        let all = Value::Array(keys.to_vec());
-        for (index, key) in keys.iter().filter_map(Value::as_str).enumerate() {
+        // Each error tells all keys; of very many, some.
+        let all = Value::Array(keys.iter().take(64).cloned().collect());
+        let mut seen = BTreeSet::new();
+        for key in keys.iter().filter_map(Value::as_str) {
             match declared.get(key) {
                 None => {
                     let why = "entries must all be names of item properties";
@@ -181,7 +185,7 @@ impl Walk {
                 }
                 Some(property) => self.key_property(items, property, key, &format!("{path}.items")),
             }
-            if keys[..index].iter().any(|other| other == key) {
+            if !seen.insert(key) {
                 self.errors.push(FieldError::invalid(&at, &all, "must not contain duplicate entries"));
             }
         }

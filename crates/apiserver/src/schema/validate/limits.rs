@@ -1,6 +1,6 @@
 //! Bounds, lengths, patterns and enumerations.
 
-use std::cmp::Ordering;
+use std::{cmp::Ordering, collections::BTreeSet};
 
 use serde_json::{Number, Value};
 
@@ -151,8 +151,8 @@ pub(super) fn list(limits: &Limits, items: &[Value], path: &str) -> Vec<FieldErr
     {
         errors.push(FieldError::too_many(path, items.len(), limit));
     }
-    let repeated = |(index, item): (usize, &Value)| items[..index].contains(item);
-    if limits.unique_items && items.iter().enumerate().any(repeated) {
+    let mut seen = BTreeSet::new();
+    if limits.unique_items && items.iter().any(|item| !seen.insert(item.to_string())) {
         let why = format!("{path} in body shouldn't contain duplicates");
         errors.push(FieldError::invalid(path, &Value::String(String::new()), &why));
     }

@@ -9,18 +9,32 @@ use crate::schema::{
     node::{Node, NodeId, Types},
 };
 
-/// The old item that `item` replaces: the one with the same keys, in lists that have keys.
-pub(in crate::schema) fn counterpart<'v>(
-    node: &Node,
-    item: &Value,
-    old: Option<&'v Value>,
-) -> Option<&'v Value> {
-    if node.list_type.as_deref() != Some("map") {
-        return None;
+/// The old items of a list, by their keys in lists that have keys: which of them a new item replaces.
+pub(in crate::schema) struct Counterparts<'n, 'v> {
+    keys: &'n [String],
+    by_keys: BTreeMap<String, &'v Value>,
+}
+
+impl<'n, 'v> Counterparts<'n, 'v> {
+    pub(in crate::schema) fn of(node: &'n Node, old: Option<&'v Value>) -> Self {
+        let mut known = Self { keys: &node.list_map_keys, by_keys: BTreeMap::new() };
+        if node.list_type.as_deref() == Some("map") {
+            for old in old.and_then(Value::as_array).into_iter().flatten() {
+                known.by_keys.entry(known.key(old)).or_insert(old);
+            }
+        }
+        known
     }
-    let old = old?.as_array()?;
-    let keys = &node.list_map_keys;
-    old.iter().find(|old| keys.iter().all(|key| old.get(key) == item.get(key)))
+
+    /// The old item with the same keys as this one.
+    pub(in crate::schema) fn get(&self, item: &Value) -> Option<&'v Value> {
+        if self.by_keys.is_empty() { None } else { self.by_keys.get(&self.key(item)).copied() }
+    }
+
+    fn key(&self, item: &Value) -> String {
+        let values = self.keys.iter().map(|key| item.get(key).map(Value::to_string).unwrap_or_default());
+        values.collect::<Vec<_>>().join("\0")
+    }
 }
 
 /// The items that are in a set or map list more than once.

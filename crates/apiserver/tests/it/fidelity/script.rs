@@ -9,10 +9,11 @@
 //! @save revision /metadata/resourceVersion
 //! ```
 //!
-//! `@let NAME TEXT` names a text that bodies use as `$NAME`. A request begins with a verb and a path; `@` lines say more about it; the rest is its body in YAML. `$ns`
-//! is a namespace of the script's own, `$id` a name of its own for objects that live in none. Verbs beyond
-//! HTTP's: JSON, MERGE, STRATEGIC and APPLY patch; TABLE and META get in another shape; WATCH reads events
-//! until the watch ends; WAIT repeats a GET until it succeeds and is not recorded.
+//! `@let NAME TEXT` names a text that bodies use as `$NAME`, `@repeat NAME COUNT TEXT` one that is very long. A request
+//! begins with a verb and a path; `@` lines say more about it; the rest is its body in YAML. `$ns` is a namespace of the
+//! script's own, `$id` a name of its own for objects that live in none. Verbs beyond HTTP's: JSON, MERGE, STRATEGIC and
+//! APPLY patch; TABLE and META get in another shape; WATCH reads events until the watch ends; WAIT repeats a GET until
+//! it succeeds and is not recorded.
 
 use std::path::Path;
 
@@ -83,6 +84,11 @@ impl Script {
             } else if let Some(definition) = line.strip_prefix("@let ") {
                 let (name, value) = definition.split_once(' ').unwrap();
                 script.lets.push((name.to_owned(), value.to_owned()));
+            } else if let Some(definition) = line.strip_prefix("@repeat ") {
+                let mut words = definition.splitn(3, ' ');
+                let (name, count, text) =
+                    (words.next().unwrap(), words.next().unwrap(), words.next().unwrap());
+                script.lets.push((name.to_owned(), text.repeat(count.parse().unwrap())));
             } else if let Some(request) = script.requests.last_mut() {
                 request.take(line, &script.name);
             } else {

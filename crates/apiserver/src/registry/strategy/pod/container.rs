@@ -1,5 +1,7 @@
 //! What is wrong with the containers of a Pod.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
 use crate::{
@@ -14,13 +16,13 @@ use crate::{
 
 /// Checks containers and init containers.
 pub(super) fn containers(causes: &mut Causes, spec: &Value, path: &str) {
-    let volumes: Vec<&str> = list(spec, "volumes").iter().map(|volume| text(volume, "/name")).collect();
+    let volumes: BTreeSet<&str> = list(spec, "volumes").iter().map(|volume| text(volume, "/name")).collect();
     let containers = list(spec, "containers");
     let place = at(path, "containers");
     if containers.is_empty() {
         causes.push(Cause::required(&*place, ""));
     }
-    let mut names: Vec<&str> = Vec::new();
+    let mut names: BTreeSet<&str> = BTreeSet::new();
     for (index, container) in containers.iter().enumerate() {
         let place = format!("{place}[{index}]");
         common(causes, container, &volumes, &place);
@@ -46,14 +48,13 @@ pub(super) fn containers(causes: &mut Causes, spec: &Value, path: &str) {
     }
 }
 
-fn unique<'a>(causes: &mut Causes, names: &mut Vec<&'a str>, name: &'a str, place: &str) {
-    if !name.is_empty() && names.contains(&name) {
+fn unique<'a>(causes: &mut Causes, names: &mut BTreeSet<&'a str>, name: &'a str, place: &str) {
+    if !names.insert(name) && !name.is_empty() {
         causes.push(check::duplicate(at(place, "name"), name));
     }
-    names.push(name);
 }
 
-fn common(causes: &mut Causes, container: &Value, volumes: &[&str], place: &str) {
+fn common(causes: &mut Causes, container: &Value, volumes: &BTreeSet<&str>, place: &str) {
     let name = text(container, "/name");
     if name.is_empty() {
         causes.push(Cause::required(at(place, "name"), ""));
@@ -77,7 +78,7 @@ fn port_number(causes: &mut Causes, port: i64, field: String) {
 }
 
 fn ports(causes: &mut Causes, container: &Value, place: &str) {
-    let mut names: Vec<&str> = Vec::new();
+    let mut names: BTreeSet<&str> = BTreeSet::new();
     for (index, port) in list(container, "ports").iter().enumerate() {
         let place = format!("{place}.ports[{index}]");
         let name = text(port, "/name");
@@ -186,15 +187,15 @@ fn is_field(path: &str) -> bool {
     .contains(&plain)
 }
 
-fn mounts(causes: &mut Causes, container: &Value, volumes: &[&str], place: &str) {
-    let mut paths: Vec<&str> = Vec::new();
+fn mounts(causes: &mut Causes, container: &Value, volumes: &BTreeSet<&str>, place: &str) {
+    let mut paths: BTreeSet<&str> = BTreeSet::new();
     for (index, mount) in list(container, "volumeMounts").iter().enumerate() {
         let place = format!("{place}.volumeMounts[{index}]");
         let (name, path) = (text(mount, "/name"), text(mount, "/mountPath"));
         if name.is_empty() {
             causes.push(Cause::required(at(&place, "name"), ""));
         }
-        if !volumes.contains(&name) {
+        if !volumes.contains(name) {
             causes.push(Cause {
                 reason: "FieldValueNotFound".into(),
                 message: format!("Not found: {}", json!(name)),
@@ -204,10 +205,9 @@ fn mounts(causes: &mut Causes, container: &Value, volumes: &[&str], place: &str)
         if path.is_empty() {
             causes.push(Cause::required(at(&place, "mountPath"), ""));
         }
-        if paths.contains(&path) {
+        if !paths.insert(path) {
             causes.push(Cause::invalid(at(&place, "mountPath"), &json!(path), "must be unique"));
         }
-        paths.push(path);
     }
 }
 

@@ -1,5 +1,7 @@
 //! What a Pod that exists may still change.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use serde_json::{Value, json};
 
 use super::quality_of_service;
@@ -38,7 +40,8 @@ pub(in crate::registry::strategy) fn update(causes: &mut Causes, new: &Value, ol
     }
     deadline(causes, &new["spec"], &old["spec"]);
     let (now, before) = (list(&new["spec"], "tolerations"), list(&old["spec"], "tolerations"));
-    if before.iter().any(|one| !now.contains(one)) {
+    let kept: BTreeSet<String> = now.iter().map(Value::to_string).collect();
+    if before.iter().any(|one| !kept.contains(&one.to_string())) {
         let why = "existing toleration can not be modified except its tolerationSeconds";
         causes.push(Cause::forbidden("spec.tolerations", why));
     }
@@ -50,7 +53,7 @@ pub(in crate::registry::strategy) fn update(causes: &mut Causes, new: &Value, ol
 
 /// Containers to look into a running Pod are added, never changed.
 pub(in crate::registry::strategy) fn debug(causes: &mut Causes, new: &Value, old: &Value) {
-    let names = |pod: &Value, field: &str| -> Vec<String> {
+    let names = |pod: &Value, field: &str| -> BTreeSet<String> {
         list(&pod["spec"], field).iter().map(|one| text(one, "/name").to_owned()).collect()
     };
     let mut taken = names(new, "containers");
@@ -63,18 +66,20 @@ pub(in crate::registry::strategy) fn debug(causes: &mut Causes, new: &Value, old
         if taken.contains(&name) {
             causes.push(check::duplicate(at(&place, "name"), &name));
         }
-        taken.push(name);
+        taken.insert(name);
     }
     let (now, before) =
         (list(&new["spec"], "ephemeralContainers"), list(&old["spec"], "ephemeralContainers"));
+    // Of several with one name, the first counts.
+    let by_name: BTreeMap<&str, &Value> = now.iter().rev().map(|one| (text(one, "/name"), one)).collect();
     for container in before {
         let name = text(container, "/name");
-        match now.iter().find(|one| text(one, "/name") == name) {
+        match by_name.get(name) {
             None => {
                 let why = format!("existing ephemeral containers \"{name}\" may not be removed\n");
                 causes.push(Cause::forbidden("spec.ephemeralContainers", &why));
             }
-            Some(same) if same != container => {
+            Some(same) if *same != container => {
                 let why = format!("existing ephemeral containers \"{name}\" may not be changed\n");
                 causes.push(Cause::forbidden("spec.ephemeralContainers", &why));
             }

@@ -1,5 +1,7 @@
 //! What is wrong with a Pod spec, wherever it stands.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
 use super::container;
@@ -65,7 +67,7 @@ pub(in crate::registry::strategy) fn spec(causes: &mut Causes, spec: &Value, pat
 }
 
 fn volumes(causes: &mut Causes, spec: &Value, path: &str) {
-    let mut names: Vec<&str> = Vec::new();
+    let mut names: BTreeSet<&str> = BTreeSet::new();
     for (index, volume) in list(spec, "volumes").iter().enumerate() {
         let place = format!("{path}.volumes[{index}]");
         let name = text(volume, "/name");
@@ -86,11 +88,11 @@ fn volumes(causes: &mut Causes, spec: &Value, path: &str) {
         } else {
             check::name(causes, name, at(&place, "name"), NameRule::Label);
         }
-        if !name.is_empty() && names.contains(&name) {
+        if !name.is_empty() && names.contains(name) {
             causes.push(check::duplicate(at(&place, "name"), name));
         }
         if causes.len() == wrong {
-            names.push(name);
+            names.insert(name);
         }
     }
 }

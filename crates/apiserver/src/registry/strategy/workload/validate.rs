@@ -1,5 +1,7 @@
 //! What is wrong with a workload, on creation, on change and in its status.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
 use super::batch;
@@ -256,14 +258,14 @@ fn stateful_set(causes: &mut Causes, new: &Value, old: Option<&Value>) {
 
 /// Containers mount what the claims will give them.
 fn add_claimed_volumes(spec: &mut Value) {
-    let names: Vec<String> = check::list(spec, "volumeClaimTemplates")
+    let names: BTreeSet<String> = check::list(spec, "volumeClaimTemplates")
         .iter()
         .map(|claim| text(claim, "/metadata/name").to_owned())
         .collect();
     let Some(pod) = spec.pointer_mut("/template/spec").and_then(Value::as_object_mut) else { return };
     let volumes = pod.entry("volumes").or_insert_with(|| json!([]));
     let Some(volumes) = volumes.as_array_mut() else { return };
-    volumes.retain(|volume| !names.iter().any(|name| name == text(volume, "/name")));
+    volumes.retain(|volume| !names.contains(text(volume, "/name")));
     let claimed =
         names.iter().map(|name| json!({"name": name, "persistentVolumeClaim": {"claimName": name}}));
     volumes.extend(claimed);

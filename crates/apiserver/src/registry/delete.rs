@@ -144,6 +144,7 @@ impl Registry {
         match self.try_delete(target.resource, current, old, options, dry_run) {
             Ok(removal) => Ok(Some(removal)),
             Err(WriteError::Missing) => Err(Error::not_found(target.resource.named(), target.name)),
+            Err(WriteError::Disk(why)) => Err(why.into()),
             Err(WriteError::Moved(_) | WriteError::Exists) => Ok(None),
         }
     }

@@ -19,7 +19,8 @@ const LAST_PORT: u16 = 32_767;
 /// What is taken.
 #[derive(Debug, Default)]
 pub(super) struct Addresses {
-    loaded: bool,
+    /// How often the store had gone back when they were read.
+    loaded: Option<u64>,
     cluster: BTreeSet<u32>,
     ports: BTreeSet<u16>,
 }
@@ -36,11 +37,12 @@ impl Registry {
     /// Gives a new or changed Service the address and the node ports that it needs.
     pub(super) fn assign_addresses(&self, resource: &Resource, service: &mut Value) -> Result<()> {
         let mut taken = self.addresses.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if !taken.loaded {
+        let losses = self.store().losses();
+        if taken.loaded != Some(losses) {
+            *taken = Addresses { loaded: Some(losses), ..Addresses::default() };
             for object in self.store().snapshot(&resource.table, None).objects {
                 taken.note(&decode::stored(&object));
             }
-            taken.loaded = true;
         }
         if needs_address(service) {
             assign_cluster_ip(&mut taken, resource, service)?;

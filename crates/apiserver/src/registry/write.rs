@@ -392,6 +392,7 @@ impl Registry {
                 Err(WriteError::Missing) => {
                     return Err(Unwritten::Gone(Error::not_found(resource.named(), name)));
                 }
+                Err(WriteError::Disk(why)) => return Err(Error::from(why).into()),
                 Err(WriteError::Moved(_) | WriteError::Exists) => {}
             }
         }

@@ -36,7 +36,7 @@ fn draft(name: &str, turn: u64) -> Draft {
 
 fn open(path: &Path, sync: bool) -> Store {
     // Checkpoints all the time: they must be safe to be killed in, too.
-    let options = DiskOptions { history: 64, checkpoint_after: 64 * 1024, sync };
+    let options = DiskOptions { history: 64, checkpoint_after: 64 * 1024, sync, reserve: 0 };
     Store::open(&DataDirectory::open(path).unwrap(), options).unwrap()
 }
 

@@ -16,10 +16,10 @@ use super::{
 use crate::data_directory::DataDirectory;
 
 /// A checkpoint after almost every batch.
-const SMALL: DiskOptions = DiskOptions { history: 8, checkpoint_after: 600, sync: true };
+const SMALL: DiskOptions = DiskOptions { history: 8, checkpoint_after: 600, sync: true, reserve: 0 };
 
 /// Never a checkpoint: one log with everything.
-const LONG: DiskOptions = DiskOptions { history: 1000, checkpoint_after: u64::MAX, sync: false };
+const LONG: DiskOptions = DiskOptions { history: 1000, checkpoint_after: u64::MAX, sync: false, reserve: 0 };
 
 fn table(plural: &str) -> TableName {
     TableName { group: "".into(), plural: plural.into() }
@@ -211,7 +211,7 @@ async fn a_newer_format_is_refused_by_its_number() {
     file[12] = 9;
     fs::write(&log, file).unwrap();
     let error = open(folder.path(), LONG).unwrap_err().to_string();
-    assert!(error.contains("format 9") && error.contains("up to 1"), "{error}");
+    assert!(error.contains("format 9") && error.contains("up to 2"), "{error}");
 }
 
 #[tokio::test]

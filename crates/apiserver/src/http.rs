@@ -13,6 +13,7 @@ mod body;
 mod channels;
 mod compress;
 mod connect;
+mod deadline;
 mod discovery;
 mod guard;
 mod health;
@@ -147,7 +148,9 @@ impl ApiServer {
         let mut again = if matches!(parts.method, Method::GET | Method::HEAD) { READS } else { 1 };
         loop {
             let losses = store.losses();
-            let answered = guard::unwound(self.dispatch(parts, body.clone(), warnings)).await;
+            self.registry.settle_losses(losses);
+            let work = guard::unwound(self.dispatch(parts, body.clone(), warnings));
+            let answered = deadline::within(parts.uri.query().unwrap_or_default(), work).await;
             let response = answered.unwrap_or_else(|error| answer::failure(&error));
             let shown = response.extensions().get::<Observed>().copied();
             again -= 1;

@@ -76,6 +76,9 @@ pub(super) const ALL: &[Row] = &[
         ends_server: true,
         ..row("SIGTERM while a webhook hangs", true, ACCOUNT, |s| Box::pin(outgoing::stop_under_way(s)))
     },
+    row("a client that leaves while a webhook hangs", true, ACCOUNT, |s| {
+        Box::pin(outgoing::client_leaves(s))
+    }),
     row("a webhook on simulated Pods", true, ACCOUNT, |s| Box::pin(outgoing::simulated(s))),
     row("a webhook at a metadata address", true, ACCOUNT, |s| Box::pin(outgoing::metadata(s))),
     Row { small_disk: true, ..row("a full disk", true, ACCOUNT, |s| Box::pin(storage::full_disk(s))) },

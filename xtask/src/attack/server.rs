@@ -23,14 +23,15 @@ pub(super) const SMALL: u64 = 48 << 20;
 pub(super) enum Place {
     /// The disk of this machine.
     Disk,
-    /// A file system of its own of [`SMALL`] bytes, in a mount namespace that ends with the process.
+    /// A file system of its own of [`SMALL`] bytes, in a mount namespace that ends with the server.
     SmallDisk,
 }
 
 /// A running server.
 pub(super) struct Server {
     program: PathBuf,
-    place: Place,
+    /// What keeps the small disk mounted, if it is on one.
+    holder: Option<Child>,
     process: Child,
     folder: tempfile::TempDir,
     api: Api,
@@ -47,28 +48,38 @@ impl Server {
     pub(super) fn start(program: &Path, place: Place) -> Result<Self> {
         let folder = tempfile::Builder::new().prefix("windlass-attack-").tempdir()?;
         fs::create_dir(folder.path().join("disk"))?;
-        let mut process = spawn(program, place, folder.path())?;
-        match ready(&mut process, folder.path()) {
-            Ok(api) => Ok(Self { program: program.into(), place, process, folder, api }),
+        let mut holder = match place {
+            Place::Disk => None,
+            Place::SmallDisk => Some(mount(&folder.path().join("disk"))?),
+        };
+        let disk = disk(folder.path(), holder.as_ref());
+        let started = spawn(program, &disk, folder.path()).and_then(|mut process| {
+            match ready(&mut process, folder.path()) {
+                Ok(api) => Ok((process, api)),
+                Err(error) => {
+                    end(&mut process);
+                    Err(error)
+                }
+            }
+        });
+        match started {
+            Ok((process, api)) => Ok(Self { program: program.into(), holder, process, folder, api }),
             Err(error) => {
-                let _ = process.kill();
-                let _ = process.wait();
+                holder.iter_mut().for_each(end);
                 Err(error)
             }
         }
     }
 
-    /// Ends the process and starts another one on the same data directory. Only on the machine's disk.
+    /// Ends the process and starts another one on the same data directory.
     pub(super) fn restart(&mut self, gently: bool) -> Result<()> {
-        anyhow::ensure!(self.place == Place::Disk, "a small disk ends with its process");
         if gently {
             self.terminate()?;
         } else {
-            self.process.kill()?;
-            self.process.wait()?;
+            end(&mut self.process);
         }
         let _ = fs::remove_file(kubeconfig(self.folder.path()));
-        self.process = spawn(&self.program, self.place, self.folder.path())?;
+        self.process = spawn(&self.program, &self.disk(), self.folder.path())?;
         self.api = ready(&mut self.process, self.folder.path())?;
         Ok(())
     }
@@ -106,15 +117,7 @@ impl Server {
 
     /// The file system that the data directory lies on.
     pub(super) fn disk(&self) -> PathBuf {
-        let disk = self.folder.path().join("disk");
-        match self.place {
-            Place::Disk => disk,
-            // The mount is in the process' namespace alone.
-            Place::SmallDisk => {
-                let inside = disk.strip_prefix("/").unwrap_or(&disk);
-                Path::new("/proc").join(self.pid().to_string()).join("root").join(inside)
-            }
-        }
+        disk(self.folder.path(), self.holder.as_ref())
     }
 
     fn status(&self, field: &str) -> Result<f64> {
@@ -175,9 +178,47 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
+        end(&mut self.process);
+        self.holder.iter_mut().for_each(end);
     }
+}
+
+fn end(process: &mut Child) {
+    let _ = process.kill();
+    let _ = process.wait();
+}
+
+/// Mounts a small disk in a mount namespace of its own, for as long as the process lives.
+fn mount(folder: &Path) -> Result<Child> {
+    let script =
+        format!("mount -t tmpfs -o size={SMALL} tmpfs \"$0\" && touch \"$0/mounted\" && exec sleep 3600");
+    let mut command = Command::new("unshare");
+    command
+        .args(["--mount", "--map-root-user", "--propagation", "private", "sh", "-c"])
+        .arg(script)
+        .arg(folder);
+    let mut process =
+        command.stdin(Stdio::null()).spawn().context("failed to start unshare (Debian: util-linux)")?;
+    let (begin, mark) = (Instant::now(), inside(&process, &folder.join("mounted")));
+    while !mark.exists() {
+        if process.try_wait()?.is_some() || begin.elapsed() > PATIENCE {
+            end(&mut process);
+            bail!("failed to mount a small disk in a namespace");
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    Ok(process)
+}
+
+/// A path as a process in another mount namespace sees it.
+fn inside(process: &Child, path: &Path) -> PathBuf {
+    let path = path.strip_prefix("/").unwrap_or(path);
+    Path::new("/proc").join(process.id().to_string()).join("root").join(path)
+}
+
+fn disk(folder: &Path, holder: Option<&Child>) -> PathBuf {
+    let disk = folder.join("disk");
+    holder.map_or_else(|| disk.clone(), |holder| inside(holder, &disk))
 }
 
 fn kubeconfig(folder: &Path) -> PathBuf {
@@ -188,19 +229,10 @@ fn log(folder: &Path) -> PathBuf {
     folder.join("log")
 }
 
-fn spawn(program: &Path, place: Place, folder: &Path) -> Result<Child> {
+fn spawn(program: &Path, disk: &Path, folder: &Path) -> Result<Child> {
     let log = fs::OpenOptions::new().create(true).append(true).open(log(folder))?.into_parts().0;
-    let mut command = match place {
-        Place::Disk => Command::new(program),
-        Place::SmallDisk => {
-            let mut command = Command::new("unshare");
-            command.args(["--mount", "--map-root-user", "--propagation", "private", "sh", "-c"]);
-            let script = format!("mount -t tmpfs -o size={SMALL} tmpfs \"$0\" && exec \"$@\"");
-            command.arg(script).arg(folder.join("disk")).arg(program);
-            command
-        }
-    };
-    command.args(["cluster", "up", "--port", "0", "--data-dir"]).arg(folder.join("disk/data"));
+    let mut command = Command::new(program);
+    command.args(["cluster", "up", "--port", "0", "--data-dir"]).arg(disk.join("data"));
     command.arg("--kubeconfig").arg(kubeconfig(folder)).current_dir(folder);
     command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
     command.spawn().with_context(|| format!("failed to start {}", program.display()))

@@ -4,7 +4,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
-use tokio::{io::AsyncWriteExt, net::TcpListener};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpListener,
+};
 
 use super::super::{
     Stage,
@@ -99,6 +102,33 @@ pub(super) async fn metadata(stage: &mut Stage) -> Result<String> {
     let answer = asked.await??;
     ensure!(answer.status == 500, "a webhook that hangs up gave {}", answer.status);
     Ok(format!("{} addresses refused, loopback called", refused.len()))
+}
+
+/// A client that leaves takes its request along: nobody waits for the webhook any more.
+pub(super) async fn client_leaves(stage: &mut Stage) -> Result<String> {
+    let mut client = stage.server.api().admin().await?;
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    let url = format!("https://{}/", listener.local_addr()?);
+    client.post(WEBHOOKS, &webhook("hook", &json!({"url": url}))).await?.succeed()?;
+    let asked =
+        tokio::spawn(async move { client.post(CONFIG_MAPS, &objects::config_map("left", "x")).await });
+    let (mut held, _) = tokio::time::timeout(Duration::from_secs(20), listener.accept()).await??;
+    asked.abort();
+    let begin = Instant::now();
+    let mut bytes = [0; 4096];
+    // The handshake was begun; after it comes the end of the connection, long before the webhook's timeout.
+    loop {
+        let read = tokio::time::timeout(Duration::from_secs(15), held.read(&mut bytes)).await;
+        match read {
+            Ok(Ok(0) | Err(_)) => break,
+            Ok(Ok(_)) => {}
+            Err(_) => anyhow::bail!("the webhook is still waited for 15 s after the client left"),
+        }
+    }
+    let mut other = stage.server.api().admin().await?;
+    let left = other.get(&format!("{CONFIG_MAPS}/left")).await?.status;
+    ensure!(left == 404, "the object is there: {left}");
+    Ok(format!("the webhook was left {:.1} s after the client", begin.elapsed().as_secs_f64()))
 }
 
 /// A webhook that never answers, a watch, and an unread list are under way: the process ends all the same.

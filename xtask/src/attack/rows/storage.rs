@@ -80,6 +80,17 @@ pub(super) async fn full_disk(stage: &mut Stage) -> Result<String> {
         ensure!(read > 0 && length + read < seen.len(), "the watch ended without telling of a delete");
         length += read;
     }
+    // A start on a full disk.
+    stage.server.restart(false)?;
+    client = stage.server.api().admin().await?;
+    for path in [CONFIG_MAPS, "/version", "/api/v1/namespaces/default/configmaps/kept-9"] {
+        let answer = client.get(path).await?;
+        ensure!(answer.status == 200, "after a start GET {path}: {} {}", answer.status, answer.message());
+    }
+    let gone = client.get(&format!("{CONFIG_MAPS}/kept-0")).await?.status;
+    ensure!(gone == 404, "what was deleted is there again: {gone}");
+    let answer = client.delete(&format!("{CONFIG_MAPS}/kept-9")).await?;
+    ensure!(answer.status == 200, "after a start DELETE: {} {}", answer.status, answer.message());
     fs::remove_file(filler)?;
     for turn in 0.. {
         let (status, message) = create(&mut client, "after").await?;
@@ -91,7 +102,7 @@ pub(super) async fn full_disk(stage: &mut Stage) -> Result<String> {
     }
     let ready = client.get("/readyz").await?.status;
     ensure!(ready == 200, "/readyz says {ready} after there is room");
-    Ok(format!("{status}, reads and deletes served, well again by itself"))
+    Ok(format!("{status}, reads and deletes served, also after a start; well again by itself"))
 }
 
 /// Keys without a log are the rest of a cluster, not the beginning of one.

@@ -149,7 +149,7 @@ impl ApiServer {
         loop {
             let losses = store.losses();
             self.registry.settle_losses(losses);
-            let work = guard::unwound(self.dispatch(parts, body.clone(), warnings));
+            let work = guard::unwound(Box::pin(self.dispatch(parts, body.clone(), warnings)));
             let answered = deadline::within(parts.uri.query().unwrap_or_default(), work).await;
             let response = answered.unwrap_or_else(|error| answer::failure(&error));
             let shown = response.extensions().get::<Observed>().copied();

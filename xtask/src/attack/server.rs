@@ -172,7 +172,7 @@ impl Server {
     pub(super) fn last_words(&self) -> String {
         let log = self.log().unwrap_or_default();
         let lines: Vec<&str> = log.lines().collect();
-        lines[lines.len().saturating_sub(5)..].iter().map(|line| format!("\n    {line}")).collect()
+        lines[lines.len().saturating_sub(5)..].iter().flat_map(|line| ["\n    ", *line]).collect()
     }
 }
 

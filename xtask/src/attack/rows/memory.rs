@@ -151,7 +151,7 @@ pub(super) async fn warnings(stage: &mut Stage) -> Result<String> {
         }
         anyhow::Ok(())
     };
-    tokio::time::timeout(Duration::from_secs(60), read).await??;
+    tokio::time::timeout(Duration::from_mins(1), read).await??;
     let status = String::from_utf8_lossy(&answer[..12]).into_owned();
     let count = String::from_utf8_lossy(&answer).to_lowercase().matches("\nwarning:").count();
     Ok(format!("{status}, {count} Warning headers"))

@@ -152,9 +152,10 @@ pub(super) fn read(file: &[u8], offset: usize, last: u64) -> Read<'_> {
     };
     if let Some(next) = following {
         let begun = first_after(file, next, last);
-        return match has_hole(file, offset, next) && !begun {
-            true => Read::Torn,
-            false => Read::Damaged("the checksum is wrong, and valid records follow"),
+        return if has_hole(file, offset, next) && !begun {
+            Read::Torn
+        } else {
+            Read::Damaged("the checksum is wrong, and valid records follow")
         };
     }
     match prefix(rest) {
@@ -162,9 +163,10 @@ pub(super) fn read(file: &[u8], offset: usize, last: u64) -> Read<'_> {
         Some((None, _)) if has_hole(file, offset, offset + PREFIX) => Read::Torn,
         Some((None, _)) => Read::Damaged("the length of the last record is wrong"),
         Some((Some((length, _)), _)) if length <= rest.len() - PREFIX => {
-            match has_hole(file, offset, offset + PREFIX + length) {
-                true => Read::Torn,
-                false => Read::Damaged("the checksum of the last record is wrong"),
+            if has_hole(file, offset, offset + PREFIX + length) {
+                Read::Torn
+            } else {
+                Read::Damaged("the checksum of the last record is wrong")
             }
         }
         Some(_) => Read::Torn,

@@ -230,6 +230,7 @@ impl Writer {
     }
 
     /// Tries whether the disk takes writes again, if it did not.
+    #[expect(clippy::disallowed_methods, reason = "a disk has no other clock than the machine's")]
     fn mend(&mut self) {
         let condition = self.shared.condition();
         if matches!(condition, Condition::Well) {

@@ -54,6 +54,10 @@ image:
     rustup target add x86_64-unknown-linux-musl aarch64-unknown-linux-musl
     cargo test --package windlass-cli --test image -- --nocapture
 
+# Attacks on the built control plane, on loopback: what must hold, in less than two minutes (needs unshare and mount)
+attack:
+    cargo xtask attack --quick
+
 # What is packed, held against Helm, kustomize and the Operator Framework's validators (needs Go)
 packaging:
     cargo xtask packaging test --quick

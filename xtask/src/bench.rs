@@ -14,6 +14,8 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::{Args as ClapArgs, Subcommand};
 
+pub(crate) use self::program::processor_seconds;
+
 #[derive(ClapArgs)]
 pub(crate) struct Args {
     /// Measure the programs in this folder, built before, in place of new ones

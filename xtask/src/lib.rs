@@ -6,6 +6,7 @@
 
 #![cfg(target_os = "linux")]
 
+mod attack;
 mod bench;
 mod conformance;
 mod docs;
@@ -30,6 +31,8 @@ struct Args {
 enum Chore {
     /// A real Kubernetes on this machine, to be judged by
     Kubernetes(kubernetes::Args),
+    /// What somebody might do to the control plane, done to the built program on loopback
+    Attack(attack::Args),
     /// Measure Windlass beside its peers
     Bench(bench::Args),
     /// What a real API server answers, as the measure of ours
@@ -50,6 +53,7 @@ enum Chore {
 pub fn main() -> ExitCode {
     let outcome = match Args::parse().chore {
         Chore::Kubernetes(args) => kubernetes::run(args),
+        Chore::Attack(args) => attack::run(&args),
         Chore::Bench(args) => bench::run(&args).map(|()| ExitCode::SUCCESS),
         Chore::Fidelity(args) => fidelity::run(&args).map(|()| ExitCode::SUCCESS),
         Chore::Conformance(args) => conformance::run(&args),

@@ -76,9 +76,10 @@ impl DataDirectory {
                 return Err(Error::Io { action: "lock", path: lock_path, source });
             }
         }
-        lock.set_len(0)
-            .and_then(|()| writeln!(lock, "{}", std::process::id()))
-            .map_err(failed("write", &lock_path))?;
+        // The lock is what counts. On a full disk the file may not take the number, and reads are served all the same.
+        if let Err(error) = lock.set_len(0).and_then(|()| writeln!(lock, "{}", std::process::id())) {
+            tracing::warn!(%error, file = %lock_path.display(), "failed to write which process holds the lock");
+        }
         Ok(Self { path: path.into(), _lock: Arc::new(lock) })
     }
 
@@ -92,6 +93,16 @@ impl DataDirectory {
         let path = self.path.join(name);
         make_private(&path)?;
         Ok(path)
+    }
+
+    /// Where the keys are, if there are any.
+    pub(crate) fn keys(&self) -> Result<Option<PathBuf>, Error> {
+        let folder = self.path.join("keys");
+        match fs::read_dir(&folder) {
+            Ok(mut files) => Ok(files.next().map(|_| folder)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(source) => Err(Error::Io { action: "list", path: folder, source }),
+        }
     }
 
     /// The content of a small file that is made once and then kept for good: a certificate or a key.

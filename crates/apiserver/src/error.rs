@@ -115,6 +115,14 @@ impl std::fmt::Display for Named<'_> {
     }
 }
 
+/// Code 500 without a reason, which is what kube-apiserver makes of etcd's "database space exceeded". Not 429: with that,
+/// clients would wait and try again by themselves, and nobody would hear of a full disk.
+impl From<crate::store::DiskFailed> for Error {
+    fn from(why: crate::store::DiskFailed) -> Self {
+        Self::bare(why.to_string())
+    }
+}
+
 impl Error {
     /// A failure with a reason and a message and no details.
     pub fn new(reason: Reason, message: impl Into<String>) -> Self {

@@ -14,6 +14,7 @@ mod body;
 mod channels;
 mod compress;
 mod connect;
+mod deadline;
 mod discovery;
 mod guard;
 mod health;
@@ -82,6 +83,9 @@ impl std::fmt::Debug for Readiness {
 #[derive(Debug, Clone, Copy)]
 struct Observed(u64);
 
+/// So often a read is made when the disk fails while it is answered.
+const READS: usize = 4;
+
 /// One request while it is being answered.
 #[derive(Debug)]
 struct Call<'a> {
@@ -137,7 +141,7 @@ impl ApiServer {
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         let (parts, body) = request.into_parts();
-        let body = self.begin(&parts).and(self.guard.read_body(&parts, body).await);
+        let body = self.guard.read_body(&parts, body).await;
         self.respond(&parts, body).await
     }
 
@@ -149,35 +153,55 @@ impl ApiServer {
 
     async fn response(&self, parts: &Parts, body: Result<Bytes>) -> Response<Body> {
         let warnings = Warnings::default();
-        let outcome = match body {
-            Ok(body) => guard::unwound(self.dispatch(parts, body, &warnings)).await,
+        let response = match body {
+            Ok(body) => self.lasting(parts, body, &warnings).await,
             Err(error) => Err(error),
         };
-        let response = outcome.unwrap_or_else(|error| answer::failure(&error));
-        let shown = response.extensions().get::<Observed>().copied();
-        let response = match self.settled(shown).await {
-            Ok(()) => response,
-            Err(error) => answer::failure(&error),
-        };
+        let response = response.unwrap_or_else(|error| answer::failure(&error));
         compress::for_client(parts, answer::with_warnings(response, &warnings.take()))
     }
 
-    /// Refuses writes while the disk takes none: before anything has changed in memory.
-    fn begin(&self, parts: &Parts) -> Result<()> {
-        if matches!(parts.method, Method::GET | Method::HEAD) {
-            return Ok(());
+    /// An answer that no crash can take back. What a disk that fails takes back may have been read in the meantime: then
+    /// it is read again.
+    async fn lasting(&self, parts: &Parts, body: Bytes, warnings: &Warnings) -> Result<Response<Body>> {
+        let store = self.registry.store();
+        let mut again = if matches!(parts.method, Method::GET | Method::HEAD) { READS } else { 1 };
+        loop {
+            let losses = store.losses();
+            self.registry.settle_losses(losses);
+            let work = guard::unwound(Box::pin(self.dispatch(parts, body.clone(), warnings)));
+            let answered = deadline::within(parts.uri.query().unwrap_or_default(), work).await;
+            let response = answered.unwrap_or_else(|error| answer::failure(&error));
+            let shown = response.extensions().get::<Observed>().copied();
+            again -= 1;
+            match self.settled(shown, losses).await {
+                Err(_) if again > 0 && store.losses() != losses => {
+                    warnings.take();
+                }
+                outcome => return outcome.map(|()| response),
+            }
         }
-        self.registry.store().check_disk().map_err(Error::internal)
     }
 
     /// Waits until everything that an answer tells of is on the disk, so that no crash can take it back.
-    async fn settled(&self, shown: Option<Observed>) -> Result<()> {
+    async fn settled(&self, shown: Option<Observed>, losses: u64) -> Result<()> {
         let store = self.registry.store();
         if !store.is_durable() {
             return Ok(());
         }
-        let revision = shown.map_or_else(|| store.revision(), |Observed(revision)| revision);
-        store.durable(revision).await.map_err(Error::internal)
+        let revision = match shown {
+            Some(Observed(revision)) => revision,
+            None => {
+                let revision = store.revision();
+                if store.losses() != losses {
+                    let why =
+                        "the disk of the data directory failed while the request was answered; try again";
+                    return Err(Error::bare(why));
+                }
+                revision
+            }
+        };
+        Ok(store.durable(revision).await?)
     }
 
     async fn dispatch(&self, parts: &Parts, body: Bytes, warnings: &Warnings) -> Result<Response<Body>> {
@@ -203,7 +227,11 @@ impl ApiServer {
                 response.extensions_mut().insert(Observed(0));
                 Ok(response)
             }
-            Route::Version => Ok(answer::json(&version())),
+            Route::Version => {
+                let mut response = answer::json(&version());
+                response.extensions_mut().insert(Observed(0));
+                Ok(response)
+            }
             Route::Issuer => Ok(answer::json(&call.issuer())),
             Route::Keys => Ok(answer::key_set(&self.registry.key_set())),
             Route::Discovery(part) => call.discover(&part),

@@ -36,7 +36,10 @@ mod subresource;
 mod token;
 mod write;
 
-use std::sync::{Arc, Mutex, atomic::AtomicBool};
+use std::sync::{
+    Arc, Mutex,
+    atomic::{AtomicBool, AtomicU64, Ordering},
+};
 
 use serde_json::Value;
 
@@ -82,6 +85,8 @@ pub struct Registry {
     settling: Mutex<()>,
     /// Whether a definition has changed since they were last looked at.
     unsettled: AtomicBool,
+    /// How often the store had gone back when definitions and roles were last looked at.
+    losses: AtomicU64,
     hooks: Hooks,
     policies: Policies,
     mutations: Policies,
@@ -110,6 +115,7 @@ impl Registry {
             definitions: Mutex::default(),
             settling: Mutex::default(),
             unsettled: AtomicBool::new(false),
+            losses: AtomicU64::new(0),
             hooks: Hooks::default(),
             policies: Policies::validating(),
             mutations: Policies::mutating(),
@@ -175,6 +181,18 @@ impl Registry {
     /// The policies that admission asks.
     pub(crate) fn policies(&self) -> &Policies {
         &self.policies
+    }
+
+    /// Does again what follows from definitions and roles, if the disk has taken it back since the last time. A
+    /// definition may be on the disk and what the server made of it not.
+    pub(crate) fn settle_losses(&self, losses: u64) {
+        if losses != self.losses.load(Ordering::Acquire)
+            && self.store.check_disk().is_ok()
+            && self.losses.swap(losses, Ordering::AcqRel) != losses
+        {
+            self.settle_definitions();
+            self.aggregate_roles();
+        }
     }
 
     /// Calls a webhook.

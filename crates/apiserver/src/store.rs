@@ -22,6 +22,7 @@ mod watch;
 
 use std::{
     collections::BTreeMap,
+    path::PathBuf,
     sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
 };
 
@@ -35,7 +36,7 @@ pub use self::{
     watch::{Seen, Start, Watch, WatchError, frame},
 };
 use self::{
-    disk::{Log, Record},
+    disk::{Files, Log, Pending, Record},
     history::History,
 };
 use crate::data_directory::DataDirectory;
@@ -141,6 +142,9 @@ pub enum WriteError {
     /// Somebody else wrote since the object was read.
     #[error("the object is at revision {0} now")]
     Moved(u64),
+    /// The disk does not take it.
+    #[error(transparent)]
+    Disk(#[from] DiskFailed),
 }
 
 /// Why a snapshot of the past could not be had.
@@ -162,7 +166,11 @@ pub struct Store {
 
 #[derive(Debug)]
 struct State {
+    /// That of the last change.
     revision: u64,
+    /// That of the next change: one more, or further on, where changes were given up. No two changes of a process have
+    /// the same revision, also if the disk took neither.
+    next: u64,
     tables: BTreeMap<TableName, Table>,
     /// How many changes each table keeps.
     history: usize,
@@ -201,17 +209,32 @@ impl Store {
     /// The store of a data directory: everything that was ever acknowledged there, and nothing else lost.
     pub fn open(directory: &DataDirectory, options: DiskOptions) -> Result<Self, DiskError> {
         let folder = directory.subdirectory("store")?;
+        if let Some(keys) = directory.keys()?
+            && disk::System.list(&folder).is_ok_and(|files| !files.iter().any(|file| disk::is_kept(file)))
+        {
+            return Err(DiskError::NoLog { store: folder, keys });
+        }
+        Self::open_on(Arc::new(disk::System), folder, Some(directory.clone()), options)
+    }
+
+    /// The store of a folder of any file system.
+    fn open_on(
+        files: Arc<dyn Files>,
+        folder: PathBuf,
+        directory: Option<DataDirectory>,
+        options: DiskOptions,
+    ) -> Result<Self, DiskError> {
         let mut state = State::new(options.history);
-        let tail = disk::recover(&folder, &mut state)?;
+        let tail = disk::recover(&*files, &folder, &mut state)?;
         let state = Arc::new(RwLock::new(state));
-        let log = Log::start(directory.clone(), folder, tail, Arc::clone(&state), options)?;
+        let log = Log::start(directory, files, folder, tail, Arc::clone(&state), options)?;
         Ok(Self { state, log: Some(log) })
     }
 
     /// Waits until every write up to `revision` is on the disk. At once for a store in memory.
     ///
-    /// On a failure the write may or may not be there after a restart; it is not lost as long as the process
-    /// lives and the disk recovers.
+    /// On a failure the write of that revision is undone: nobody sees it from then on. Only a restart before the next
+    /// write that succeeds may bring it back.
     pub async fn durable(&self, revision: u64) -> Result<(), DiskFailed> {
         match &self.log {
             Some(log) => log.wait(revision).await,
@@ -224,7 +247,12 @@ impl Store {
         self.log.is_some()
     }
 
-    /// Refuses while the disk takes nothing: what is asked before a write begins.
+    /// How often the disk failed so that writes had to be undone which a reader may have seen.
+    pub fn losses(&self) -> u64 {
+        self.log.as_ref().map_or(0, Log::losses)
+    }
+
+    /// What is wrong with the disk, if it does not take every write.
     pub fn check_disk(&self) -> Result<(), DiskFailed> {
         self.log.as_ref().and_then(Log::failure).map_or(Ok(()), Err)
     }
@@ -305,6 +333,7 @@ impl Store {
         if state.table(table).objects.contains_key(&key) {
             return Err(WriteError::Exists);
         }
+        self.admit(draft.is_deleting())?;
         self.commit_others(&mut state, others)?;
         Ok(self.commit(&mut state, table, Change::Added, key, draft))
     }
@@ -320,6 +349,7 @@ impl Store {
     ) -> Result<Arc<Object>, WriteError> {
         let mut state = self.write();
         state.table(table).check(key, read)?;
+        self.admit(draft.is_deleting())?;
         self.commit_others(&mut state, others)?;
         Ok(self.commit(&mut state, table, Change::Modified, key.clone(), draft))
     }
@@ -347,7 +377,18 @@ impl Store {
     ) -> Result<Arc<Object>, WriteError> {
         let mut state = self.write();
         state.table(table).check(key, read)?;
+        self.admit(true)?;
         Ok(self.commit(&mut state, table, Change::Deleted, key.clone(), last))
+    }
+
+    /// Refuses what the disk would not take. With the lock held, so that it is still true at the commit.
+    ///
+    /// On a full disk objects can go, and for that one may have to change: a finalizer is taken off, a Pod reports its end.
+    fn admit(&self, frees: bool) -> Result<(), WriteError> {
+        match &self.log {
+            Some(log) => Ok(log.admit(frees)?),
+            None => Ok(()),
+        }
     }
 
     fn commit(
@@ -358,11 +399,12 @@ impl Store {
         key: Key,
         draft: Draft,
     ) -> Arc<Object> {
-        let object = Arc::new(draft.at(key, state.revision + 1));
-        state.apply(table, change, Arc::clone(&object));
+        let object = Arc::new(draft.at(key, state.next));
+        let before = state.apply(table, change, Arc::clone(&object));
         match &self.log {
             Some(log) => {
-                log.append(Record { table: table.clone(), change, object: Arc::clone(&object) });
+                let record = Record { table: table.clone(), change, object: Arc::clone(&object) };
+                log.append(Pending { record, before });
             }
             None => state.announce([table], object.revision),
         }
@@ -388,7 +430,7 @@ impl Store {
 impl State {
     fn new(history: usize) -> Self {
         let (tables, history_bytes) = (BTreeMap::new(), HISTORY_BYTES);
-        Self { revision: 1, tables, history, history_bytes, kept: 0, forgotten: 0 }
+        Self { revision: 1, next: 2, tables, history, history_bytes, kept: 0, forgotten: 0 }
     }
 
     fn table(&mut self, name: &TableName) -> &mut Table {
@@ -399,19 +441,21 @@ impl State {
         })
     }
 
-    /// Makes a change that has been checked, and moves the revision to it.
-    fn apply(&mut self, name: &TableName, change: Change, object: Arc<Object>) {
+    /// Makes a change that has been checked, and moves the revision to it. Returns what was there before.
+    fn apply(&mut self, name: &TableName, change: Change, object: Arc<Object>) -> Option<Arc<Object>> {
         self.revision = object.revision;
+        self.next = object.revision + 1;
         let table = self.table(name);
         let before = match change {
             Change::Deleted => table.objects.remove(&object.key),
             Change::Added | Change::Modified => table.objects.insert(object.key.clone(), Arc::clone(&object)),
         };
         let known = table.history.bytes();
-        table.history.push(Event { change, object, before });
+        table.history.push(Event { change, object, before: before.clone() });
         let now = table.history.bytes();
         self.kept = self.kept + now - known;
         self.shorten();
+        before
     }
 
     /// Forgets the oldest changes of the largest history until all of them are within bounds.
@@ -431,6 +475,22 @@ impl State {
         }
     }
 
+    /// Undoes changes that the disk did not take, the last ones, down to `revision`.
+    fn give_up(&mut self, changes: impl DoubleEndedIterator<Item = Pending>, revision: u64) {
+        for Pending { record, before } in changes.rev() {
+            let table = self.table(&record.table);
+            match before {
+                Some(before) => table.objects.insert(before.key.clone(), before),
+                None => table.objects.remove(&record.object.key),
+            };
+            let known = table.history.bytes();
+            table.history.give_up(revision);
+            let given_up = known - table.history.bytes();
+            self.kept = self.kept.saturating_sub(given_up);
+        }
+        self.revision = revision;
+    }
+
     /// Wakes the watchers of the tables.
     fn announce<'a>(&self, tables: impl IntoIterator<Item = &'a TableName>, revision: u64) {
         let mut last = None;
@@ -445,6 +505,7 @@ impl State {
     /// Begins with the state of a checkpoint.
     fn begin_at(&mut self, revision: u64) {
         self.revision = revision;
+        self.next = revision + 1;
         self.forgotten = revision;
     }
 

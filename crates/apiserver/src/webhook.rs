@@ -8,11 +8,13 @@
 //! - A call ends when its timeout has passed, whatever the other side does.
 //! - An answer is read up to a limit, and redirects are not followed: what a webhook sends cannot make the
 //!   server read without end or call somebody else.
+//! - Only an address that somebody means is dialled, and nothing that is simulated: see `outgoing`.
 //! - Certificates are checked against the `caBundle`, or against the system's roots where there is none, for
 //!   the name `<service>.<namespace>.svc` or the host of the URL.
 
 mod connect;
 mod decode;
+mod outgoing;
 mod resolve;
 mod tls;
 

@@ -70,10 +70,11 @@ impl Foundation {
         // Files are read here: not on a thread that others wait for.
         let open = move || {
             let data = DataDirectory::open(directory).map_err(Error::DataDirectory)?;
-            let authority = Authority::kept(&data, now).map_err(Error::Certificates)?;
-            let signer = Some(Signer::kept(&data).map_err(Error::TokenKey)?);
+            // The log before the keys: a start that is cut off in between must not look like a cluster without its log.
             let store = Store::open(&data, DiskOptions { sync, ..DiskOptions::default() });
             let store = store.map_err(|error| Error::Store(Box::new(error)))?;
+            let authority = Authority::kept(&data, now).map_err(Error::Certificates)?;
+            let signer = Some(Signer::kept(&data).map_err(Error::TokenKey)?);
             Ok(Self { store, authority, signer, data: Some(data) })
         };
         tokio::task::spawn_blocking(open).await.map_err(Error::Join)?
@@ -234,8 +235,14 @@ impl Cluster {
 
     fn remember(&self, address: SocketAddr) {
         let Some(data) = &self.data else { return };
+        let port = format!("{}\n", address.port());
+        let file = data.path().join(PORT);
+        // Written only where it differs: on a full disk it would be emptied.
+        if std::fs::read_to_string(&file).is_ok_and(|known| known == port) {
+            return;
+        }
         // Losing it costs a new port at the next start and nothing else.
-        if let Err(error) = std::fs::write(data.path().join(PORT), format!("{}\n", address.port())) {
+        if let Err(error) = std::fs::write(file, port) {
             tracing::warn!(%error, "failed to remember the port");
         }
     }

@@ -137,7 +137,7 @@ pub(super) fn resident(pids: &[i32]) -> Result<f64> {
 }
 
 /// Seconds of processor time that a process has used.
-pub(super) fn processor_seconds(pid: i32) -> Result<f64> {
+pub(crate) fn processor_seconds(pid: i32) -> Result<f64> {
     ticks(&format!("/proc/{pid}/stat"), 11)
 }
 

@@ -145,6 +145,7 @@ impl Registry {
             Ok(removal) => Ok(Some(removal)),
             Err(WriteError::Missing) => Err(Error::not_found(target.resource.named(), target.name)),
             Err(WriteError::TooLarge) => Err(Error::too_large()),
+            Err(WriteError::Disk(why)) => Err(why.into()),
             Err(WriteError::Moved(_) | WriteError::Exists) => Ok(None),
         }
     }

@@ -37,8 +37,11 @@ struct Held {
 /// What is taken.
 #[derive(Debug, Default)]
 pub(super) struct Addresses {
-    loaded: bool,
+    /// How often the store had gone back when they were read.
+    loaded: Option<u64>,
     held: Held,
+    /// What writes under way have taken of it.
+    reserved: Held,
 }
 
 /// What a write has taken and no Service holds yet. Dropped, it is free again.
@@ -52,16 +55,20 @@ impl Reservation {
     /// The write was committed: what it took is the Service's, and what that held before and needs no more is free.
     pub(super) fn keep(mut self, old: Option<&Value>, stored: &Value) {
         let Some(addresses) = self.addresses.take() else { return };
-        let Some(old) = old else { return };
-        let (before, after) = (Held::by(old), Held::by(stored));
-        lock(&addresses).held.release(&before.without(&after));
+        let mut addresses = lock(&addresses);
+        addresses.reserved.release(&self.new);
+        if let Some(old) = old {
+            addresses.held.release(&Held::by(old).without(&Held::by(stored)));
+        }
     }
 }
 
 impl Drop for Reservation {
     fn drop(&mut self) {
         if let Some(addresses) = &self.addresses {
-            lock(addresses).held.release(&self.new);
+            let mut addresses = lock(addresses);
+            addresses.reserved.release(&self.new);
+            addresses.held.release(&self.new);
         }
     }
 }
@@ -119,11 +126,13 @@ impl Registry {
             return Ok(Reservation::default());
         }
         let mut addresses = lock(&self.addresses);
-        if !addresses.loaded {
+        let losses = self.store().losses();
+        if addresses.loaded != Some(losses) {
+            addresses.loaded = Some(losses);
+            addresses.held = addresses.reserved.clone();
             for object in self.store().snapshot(&resource.table, None).objects {
                 addresses.held.take(&Held::by(&decode::stored(&object)));
             }
-            addresses.loaded = true;
         }
         let own = old.map(Held::by).unwrap_or_default();
         let mut choice = Choice { taken: &addresses.held, own: &own, new: Held::default() };
@@ -139,6 +148,7 @@ impl Registry {
         }
         let new = choice.new;
         addresses.held.take(&new);
+        addresses.reserved.take(&new);
         Ok(Reservation { new, addresses: Some(Arc::clone(&self.addresses)) })
     }
 

@@ -385,6 +385,7 @@ impl Registry {
                     return Err(Unwritten::Gone(Error::not_found(resource.named(), name)));
                 }
                 Err(WriteError::TooLarge) => return Err(Error::too_large().into()),
+                Err(WriteError::Disk(why)) => return Err(Error::from(why).into()),
                 Err(WriteError::Moved(_) | WriteError::Exists) => {}
             }
         }

@@ -17,6 +17,11 @@
 //! - A revision is reported as durable only when its record and all before it are on the disk (or, if so asked for
 //!   in [`DiskOptions`], with the system).
 //! - Answers and watchers wait for that, so nobody has seen what a crash could take back.
+//! - What the disk does not take never happened: the store goes back to what the disk has, those who asked for it are
+//!   told, and reads go on. On a full disk deletes go on, too. See `writer`.
+//! - Every acknowledged write is there after a restart. Of those that were reported as failed, a restart may bring back
+//!   the first few, in their order and only while nothing was acknowledged after them; never one without those before
+//!   it. A revision that anybody has seen is never used for anything else.
 //! - What does not check is refused with its place, never skipped. Only the unfinished end of the last log
 //!   is cut off, and that was never acknowledged.
 
@@ -25,16 +30,26 @@ mod checkpoint;
 #[cfg(test)]
 #[cfg(unix)]
 mod crash;
+#[cfg(test)]
+mod faults;
+mod files;
 mod frame;
 mod log;
 mod record;
 mod recover;
+mod reserve;
 #[cfg(test)]
 mod tests;
+mod writer;
 
 use std::path::PathBuf;
 
-pub(super) use self::{log::Log, record::Record, recover::recover};
+pub(super) use self::{
+    files::{Files, System},
+    log::{Log, Pending},
+    record::Record,
+    recover::recover,
+};
 use crate::data_directory;
 
 /// How a store is kept on the disk.
@@ -48,11 +63,18 @@ pub struct DiskOptions {
     /// Whether a write is acknowledged only when the disk has it. Without, the system has it, and it survives the end
     /// of the process, `kill -9` included, but not that of the machine.
     pub sync: bool,
+    /// How many bytes of the disk are kept free for deletes, should it become full.
+    pub reserve: u64,
 }
 
 impl Default for DiskOptions {
     fn default() -> Self {
-        Self { history: super::HISTORY, checkpoint_after: 32 * 1024 * 1024, sync: true }
+        Self {
+            history: super::HISTORY,
+            checkpoint_after: 32 * 1024 * 1024,
+            sync: true,
+            reserve: 8 * 1024 * 1024,
+        }
     }
 }
 
@@ -118,6 +140,20 @@ pub enum DiskError {
         /// What is known.
         revision: u64,
     },
+    /// There are keys, but nothing that they belong to.
+    #[error(
+        "{} holds no log, although {} holds keys: this is not a new data directory, and its objects are missing. Restore \
+         the data directory from a copy; or, to begin anew and lose all objects, remove {}",
+        store.display(),
+        keys.display(),
+        keys.display()
+    )]
+    NoLog {
+        /// Where the log should be.
+        store: PathBuf,
+        /// Where the keys are.
+        keys: PathBuf,
+    },
     /// The thread that writes the log could not be started.
     #[error("failed to start the log's thread")]
     Thread(#[source] std::io::Error),
@@ -127,3 +163,9 @@ pub enum DiskError {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct DiskFailed(pub(super) std::sync::Arc<str>);
+
+/// Whether a file is a log or a checkpoint.
+pub(super) fn is_kept(path: &std::path::Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    !name.ends_with(".tmp") && (name.starts_with("log-") || name.starts_with("checkpoint-"))
+}

@@ -28,6 +28,7 @@ pub struct Draft {
     untyped: usize,
     labels: Labels,
     fields: Fields,
+    deleting: bool,
 }
 
 impl Draft {
@@ -57,7 +58,13 @@ impl Draft {
             }
         }
         tail.push(b'}');
-        Self { head, tail, untyped, labels: labels_of(metadata), fields }
+        let deleting = metadata.get("deletionTimestamp").is_some_and(Value::is_string);
+        Self { head, tail, untyped, labels: labels_of(metadata), fields, deleting }
+    }
+
+    /// Whether the object is on its way out.
+    pub(super) fn is_deleting(&self) -> bool {
+        self.deleting
     }
 
     /// The object at `key` and `revision`.

@@ -138,6 +138,16 @@ impl History {
         }
     }
 
+    /// Forgets the changes after `revision`: they never happened.
+    pub(super) fn give_up(&mut self, revision: u64) {
+        while let Some(entry) = self.entries.pop_back_if(|entry| entry.event.object.revision > revision) {
+            self.bytes = self.bytes.saturating_sub(entry.size());
+        }
+        // If there were more of them than the history holds, everything before them is forgotten and nothing else.
+        self.forgotten = self.forgotten.min(revision);
+        self.latest = self.entries.back().map_or(revision, |entry| entry.event.object.revision);
+    }
+
     /// Wakes the watchers.
     pub(super) fn announce(&self, revision: u64) {
         self.changed.send_replace(revision);

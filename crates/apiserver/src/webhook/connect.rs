@@ -13,7 +13,7 @@ use tokio::{
 };
 
 use super::{
-    ClientConfig, Destination, Resolver, ServiceReference,
+    ClientConfig, Destination, Resolver, ServiceReference, outgoing,
     resolve::ServicePort,
     tls::{self, Config},
 };
@@ -81,6 +81,7 @@ fn port(service: &ServiceReference) -> ServicePort {
     ServicePort { namespace, name, port: service.port.unwrap_or(443) }
 }
 
+/// The address to dial: that of the Service, or the first one of the URL's host that may be dialled.
 async fn address(
     store: &Store,
     resolver: &dyn Resolver,
@@ -91,8 +92,15 @@ async fn address(
         return resolver.resolve(store, &port(service));
     }
     let missing = || format!("dial tcp: lookup {}: no such host", destination.name);
-    let mut found = tokio::net::lookup_host(&destination.authority).await.map_err(|_| missing())?;
-    found.next().ok_or_else(missing)
+    let found = tokio::net::lookup_host(&destination.authority).await.map_err(|_| missing())?;
+    let mut refused = None;
+    for address in found {
+        match outgoing::check(store, Some(&destination.name), address.ip()) {
+            Ok(()) => return Ok(address),
+            Err(why) => refused = refused.or(Some(why)),
+        }
+    }
+    Err(refused.unwrap_or_else(missing))
 }
 
 fn refused(address: SocketAddr, error: &io::Error) -> String {

@@ -10,6 +10,7 @@ use std::{
 use serde_json::Value;
 use tokio::io::DuplexStream;
 
+use super::outgoing;
 use crate::store::{Key, Store, TableName};
 
 /// A port of a Service.
@@ -40,8 +41,8 @@ pub struct EndpointSlices;
 
 /// A table of addresses, and EndpointSlices for what is not in it.
 ///
-/// The Pods of the embedded cluster are simulated, so their addresses lead nowhere. A webhook server that
-/// runs in this process or beside it is entered here under the Service that stands for it.
+/// The Pods of the embedded cluster are simulated, so their addresses lead nowhere, and are refused. A webhook server
+/// that runs in this process or beside it is entered here under the Service that stands for it.
 #[derive(Debug, Default)]
 pub struct Routes {
     known: Mutex<BTreeMap<ServicePort, Route>>,
@@ -96,7 +97,12 @@ impl Resolver for Routes {
     fn resolve(&self, store: &Store, service: &ServicePort) -> Result<SocketAddr, String> {
         match self.known(service) {
             Some(Route::Address(address)) => Ok(address),
-            _ => EndpointSlices.resolve(store, service),
+            _ => {
+                let address = EndpointSlices.resolve(store, service)?;
+                outgoing::check(store, None, address.ip())
+                    .map_err(|why| format!("service \"{}\": {why}", service.name))?;
+                Ok(address)
+            }
         }
     }
 

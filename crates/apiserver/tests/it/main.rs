@@ -22,6 +22,7 @@ mod listener;
 mod lists;
 mod nulls;
 mod numbers;
+mod outgoing;
 mod policies;
 mod server;
 mod sessions;

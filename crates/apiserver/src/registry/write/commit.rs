@@ -67,6 +67,7 @@ impl Registry {
             }
             Err(WriteError::Moved(_)) => Err(Error::stale(resource.named(), &key.name).into()),
             Err(WriteError::TooLarge) => Err(Error::too_large().into()),
+            Err(WriteError::Disk(why)) => Err(Error::from(why).into()),
             Err(WriteError::Exists | WriteError::Missing) => {
                 Err(Unwritten::Taken(self.taken(resource, stored, &key.name)))
             }

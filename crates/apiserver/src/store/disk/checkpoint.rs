@@ -1,19 +1,19 @@
 //! A checkpoint: every object as of one revision, in one file that appears whole or not at all.
 
-use std::{
-    fs,
-    io::{BufWriter, Write},
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 use super::{
     super::{Change, State},
     DiskError,
-    frame::{self, Kind},
+    files::{self, Files},
+    frame::{self, Kind, Mark},
     log::log_path,
     record::Record,
 };
-use crate::data_directory::{Error, create_private, failed, publish};
+use crate::data_directory::{Error, failed};
+
+/// Records are written in pieces of about this size.
+const PIECE: usize = 1 << 16;
 
 /// What a checkpoint ends with, so that a shorter file is known to be cut.
 const END: &[u8] = b"end of checkpoint";
@@ -45,46 +45,46 @@ impl Capture {
     }
 
     /// Writes the checkpoint, then removes the files that it replaces. Returns its size.
-    pub(super) fn write(&self, folder: &Path) -> Result<u64, Error> {
+    pub(super) fn write(&self, files: &dyn Files, folder: &Path) -> Result<u64, Error> {
         let path = checkpoint_path(folder, self.revision);
         let temporary = path.with_extension("tmp");
-        let written = self.write_to(&temporary, &path);
+        let written = self.write_to(files, &temporary, &path);
         if written.is_err() {
             // On a full disk the half of a checkpoint would take the room that the log needs.
-            let _ = fs::remove_file(&temporary);
+            let _ = files.remove(&temporary);
         }
         let size = written?;
-        remove_older(folder, self.revision)?;
+        remove_older(files, folder, self.revision)?;
         Ok(size)
     }
 
-    fn write_to(&self, temporary: &Path, path: &Path) -> Result<u64, Error> {
-        let mut out = BufWriter::with_capacity(1 << 16, create_private(temporary)?);
-        let mut size = frame::HEADER as u64;
-        out.write_all(&frame::header(Kind::Checkpoint, self.revision)).map_err(failed("write", temporary))?;
-        let mut buffer = Vec::new();
+    fn write_to(&self, files: &dyn Files, temporary: &Path, path: &Path) -> Result<u64, Error> {
+        let mut file = files.create(temporary).map_err(failed("create", temporary))?;
+        let mut buffer = frame::header(Kind::Checkpoint, self.revision).to_vec();
         let end = |out: &mut Vec<u8>| {
             out.extend_from_slice(&(self.records.len() as u64).to_le_bytes());
             out.extend_from_slice(END);
         };
+        let mut size = 0;
         for record in self.records.iter().map(Some).chain([None]) {
-            buffer.clear();
             match record {
-                Some(record) => frame::append(&mut buffer, |out| record.encode(out)),
-                None => frame::append(&mut buffer, end),
+                Some(record) => frame::append(&mut buffer, Mark::First, |out| record.encode(out)),
+                None => frame::append(&mut buffer, Mark::First, end),
             }
-            size += buffer.len() as u64;
-            out.write_all(&buffer).map_err(failed("write", temporary))?;
+            if buffer.len() >= PIECE || record.is_none() {
+                file.write_at(&buffer, size).map_err(failed("write", temporary))?;
+                size += buffer.len() as u64;
+                buffer.clear();
+            }
         }
-        let file = out.into_inner().map_err(|error| failed("write", temporary)(error.into_error()))?;
-        publish(&file, temporary, path)?;
+        files::publish(files, &mut *file, temporary, path)?;
         Ok(size)
     }
 }
 
 /// Reads a checkpoint, handing over each record.
-pub(super) fn read(path: &Path, mut take: impl FnMut(Record)) -> Result<u64, DiskError> {
-    let file = fs::read(path).map_err(failed("read", path))?;
+pub(super) fn read(files: &dyn Files, path: &Path, mut take: impl FnMut(Record)) -> Result<u64, DiskError> {
+    let file = files.read(path).map_err(failed("read", path))?;
     let bad = |offset, what: &str| DiskError::Unreadable { path: path.into(), offset, what: what.into() };
     frame::read_header(&file, Kind::Checkpoint).map_err(|error| match error {
         frame::BadHeader::Newer(found) => DiskError::Newer { path: path.into(), found },
@@ -108,15 +108,14 @@ pub(super) fn read(path: &Path, mut take: impl FnMut(Record)) -> Result<u64, Dis
 }
 
 /// Removes what a checkpoint at `revision` makes needless.
-pub(super) fn remove_older(folder: &Path, revision: u64) -> Result<(), Error> {
+pub(super) fn remove_older(files: &dyn Files, folder: &Path, revision: u64) -> Result<(), Error> {
     let (checkpoint, log) = (checkpoint_path(folder, revision), log_path(folder, revision));
-    for entry in fs::read_dir(folder).map_err(failed("list", folder))? {
-        let path = entry.map_err(failed("list", folder))?.path();
+    for path in files.list(folder).map_err(failed("list", folder))? {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         // Names are padded with zeros: their order is that of the revisions.
         let older = |prefix: &str, than: &Path| name.starts_with(prefix) && path.as_path() < than;
         if older("checkpoint-", &checkpoint) || older("log-", &log) {
-            fs::remove_file(&path).map_err(failed("remove", &path))?;
+            files.remove(&path).map_err(failed("remove", &path))?;
         }
     }
     Ok(())

@@ -14,7 +14,7 @@ use std::{
 
 use crate::{
     data_directory::DataDirectory,
-    store::{DiskFailed, DiskOptions, Draft, Key, Store, TableName},
+    store::{DiskFailed, DiskOptions, Draft, Key, Store, TableName, WriteError},
 };
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 use serde_json::{Value, json};
@@ -36,7 +36,7 @@ fn draft(name: &str, turn: u64) -> Draft {
 
 fn open(path: &Path, sync: bool) -> Store {
     // Checkpoints all the time: they must be safe to be killed in, too.
-    let options = DiskOptions { history: 64, checkpoint_after: 64 * 1024, sync };
+    let options = DiskOptions { history: 64, checkpoint_after: 64 * 1024, sync, reserve: 0 };
     Store::open(&DataDirectory::open(path).unwrap(), options).unwrap()
 }
 
@@ -52,7 +52,10 @@ async fn write(store: Arc<Store>, writer: u64) -> Result<(), DiskFailed> {
             Some(at) if removed => store.delete(&table, &key, at.revision, draft(&name, turn)),
             Some(at) => store.update(&table, &key, at.revision, draft(&name, turn)),
         };
-        let revision = written.unwrap().revision;
+        let revision = match written {
+            Err(WriteError::Disk(why)) => return Err(why),
+            written => written.unwrap().revision,
+        };
         store.durable(revision).await?;
         // The write after this one may reach the disk without being acknowledged.
         let state = if removed {

@@ -1,14 +1,12 @@
 //! From files back to a store: the newest checkpoint, then every log after it, in order.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 use super::{
     super::State,
     DiskError,
     checkpoint::{self, checkpoint_path},
+    files::Files,
     frame::{self, Kind},
     log::{self, Tail, log_path},
     record::Record,
@@ -17,16 +15,15 @@ use crate::data_directory::failed;
 
 /// The store's files, by the revision in their names.
 #[derive(Debug, Default)]
-struct Files {
+struct Found {
     checkpoints: Vec<u64>,
     logs: Vec<u64>,
     unfinished: Vec<PathBuf>,
 }
 
-fn files(folder: &Path) -> Result<Files, DiskError> {
-    let mut files = Files::default();
-    for entry in fs::read_dir(folder).map_err(failed("list", folder))? {
-        let path = entry.map_err(failed("list", folder))?.path();
+fn find(disk: &dyn Files, folder: &Path) -> Result<Found, DiskError> {
+    let mut files = Found::default();
+    for path in disk.list(folder).map_err(failed("list", folder))? {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         if name.ends_with(".tmp") {
             files.unfinished.push(path);
@@ -42,21 +39,25 @@ fn files(folder: &Path) -> Result<Files, DiskError> {
 }
 
 /// Fills `state` from the folder's files and tells where the log goes on.
-pub(in crate::store) fn recover(folder: &Path, state: &mut State) -> Result<Tail, DiskError> {
-    let mut files = files(folder)?;
+pub(in crate::store) fn recover(
+    disk: &dyn Files,
+    folder: &Path,
+    state: &mut State,
+) -> Result<Tail, DiskError> {
+    let mut files = find(disk, folder)?;
     for path in &files.unfinished {
-        fs::remove_file(path).map_err(failed("remove", path))?;
+        disk.remove(path).map_err(failed("remove", path))?;
     }
     let mut checkpoint_size = 0;
     if let Some(&revision) = files.checkpoints.last() {
         state.begin_at(revision);
         let path = checkpoint_path(folder, revision);
-        checkpoint_size = checkpoint::read(&path, |record| state.restore(record))?;
+        checkpoint_size = checkpoint::read(disk, &path, |record| state.restore(record))?;
     }
     files.logs.retain(|base| *base >= state.revision);
     let Some(&first) = files.logs.first() else {
         return match files.checkpoints.last() {
-            None => log::create(folder, state.revision),
+            None => log::create(disk, folder, state.revision),
             Some(&revision) => Err(DiskError::Missing { path: log_path(folder, revision), revision }),
         };
     };
@@ -69,26 +70,32 @@ pub(in crate::store) fn recover(folder: &Path, state: &mut State) -> Result<Tail
     }
     let mut length = 0;
     for (position, base) in files.logs.iter().enumerate() {
-        let last = position + 1 == files.logs.len();
-        length = replay(&log_path(folder, *base), *base, last, state)?;
+        let next = files.logs.get(position + 1).copied();
+        length = replay(disk, &log_path(folder, *base), *base, next, state)?;
     }
     if let Some(&revision) = files.checkpoints.last() {
         // A crash between writing a checkpoint and tidying up leaves them.
-        checkpoint::remove_older(folder, revision)?;
+        checkpoint::remove_older(disk, folder, revision)?;
     }
     let newest = files.logs.last().copied().unwrap_or(first);
-    log::reopen(&log_path(folder, newest), length, checkpoint_size)
+    log::reopen(disk, &log_path(folder, newest), length, checkpoint_size)
 }
 
-/// Applies one log to the state. Returns the length of what is good.
-fn replay(path: &Path, base: u64, last: bool, state: &mut State) -> Result<u64, DiskError> {
+/// Applies one log to the state, up to where the next one begins. Returns the length of what is good.
+fn replay(
+    disk: &dyn Files,
+    path: &Path,
+    base: u64,
+    next_log: Option<u64>,
+    state: &mut State,
+) -> Result<u64, DiskError> {
     if state.revision != base {
         return Err(DiskError::Missing {
             path: log_path(path.parent().unwrap_or(path), state.revision),
             revision: state.revision,
         });
     }
-    let file = fs::read(path).map_err(failed("read", path))?;
+    let file = disk.read(path).map_err(failed("read", path))?;
     let found = frame::read_header(&file, Kind::Log).map_err(|error| match error {
         frame::BadHeader::Newer(found) => DiskError::Newer { path: path.into(), found },
         frame::BadHeader::Damaged(what) => {
@@ -100,7 +107,8 @@ fn replay(path: &Path, base: u64, last: bool, state: &mut State) -> Result<u64, 
         return Err(DiskError::Unreadable { path: path.into(), offset: 16, what });
     }
     let mut offset = frame::HEADER;
-    loop {
+    // What stands behind the beginning of the next log was given up when that was begun.
+    while next_log != Some(state.revision) {
         let bad = |what: &str, revision| {
             Err(DiskError::Damaged { path: path.into(), offset, what: what.into(), revision })
         };
@@ -109,14 +117,15 @@ fn replay(path: &Path, base: u64, last: bool, state: &mut State) -> Result<u64, 
                 let Some(record) = Record::decode(payload) else {
                     return bad("a record cannot be read", state.revision);
                 };
-                if record.object.revision != state.revision + 1 {
+                // Revisions that were given up are missing, and there is no way back.
+                if record.object.revision <= state.revision {
                     return bad("a record is out of order", state.revision);
                 }
                 state.replay(record);
                 offset = next;
             }
             frame::Read::End => break,
-            frame::Read::Torn if last => {
+            frame::Read::Torn if next_log.is_none() => {
                 let bytes = file.len() - offset;
                 tracing::info!(file = %path.display(), bytes, "cut off a write that was never finished");
                 break;

@@ -16,10 +16,10 @@ use super::{
 use crate::data_directory::DataDirectory;
 
 /// A checkpoint after almost every batch.
-const SMALL: DiskOptions = DiskOptions { history: 8, checkpoint_after: 600, sync: true };
+const SMALL: DiskOptions = DiskOptions { history: 8, checkpoint_after: 600, sync: true, reserve: 0 };
 
 /// Never a checkpoint: one log with everything.
-const LONG: DiskOptions = DiskOptions { history: 1000, checkpoint_after: u64::MAX, sync: false };
+const LONG: DiskOptions = DiskOptions { history: 1000, checkpoint_after: u64::MAX, sync: false, reserve: 0 };
 
 fn table(plural: &str) -> TableName {
     TableName { group: "".into(), plural: plural.into() }
@@ -211,7 +211,7 @@ async fn a_newer_format_is_refused_by_its_number() {
     file[12] = 9;
     fs::write(&log, file).unwrap();
     let error = open(folder.path(), LONG).unwrap_err().to_string();
-    assert!(error.contains("format 9") && error.contains("up to 1"), "{error}");
+    assert!(error.contains("format 9") && error.contains("up to 2"), "{error}");
 }
 
 #[tokio::test]
@@ -258,4 +258,37 @@ async fn a_watcher_hears_of_nothing_that_is_not_on_the_disk() {
         }
         store.durable(revision).await.unwrap();
     }
+}
+
+#[test]
+fn keys_without_a_log_are_no_new_data_directory() {
+    let folder = tempfile::tempdir().unwrap();
+    let make = || Ok::<_, crate::data_directory::Error>("a key".to_owned());
+    let store = open(folder.path(), LONG).unwrap();
+    DataDirectory::open(folder.path()).expect_err("it is in use");
+    step(&store, 0, false);
+    drop(store);
+    DataDirectory::open(folder.path()).unwrap().keep("ca.key", make).unwrap();
+    assert_eq!(open(folder.path(), LONG).unwrap().count(&table("pods")), 1);
+    fs::remove_file(only_log(folder.path())).unwrap();
+    let error = open(folder.path(), LONG).unwrap_err();
+    assert!(matches!(error, DiskError::NoLog { .. }), "{error}");
+    let text = error.to_string();
+    assert!(text.contains("holds keys") && text.contains("remove"), "{text}");
+    // As the error tells.
+    fs::remove_dir_all(folder.path().join("keys")).unwrap();
+    assert_eq!(open(folder.path(), LONG).unwrap().count(&table("pods")), 0);
+}
+
+#[test]
+fn a_full_disk_takes_deletes_from_what_was_reserved() {
+    // No file system of its own: what is released and taken again is the reserve's own doing.
+    let folder = tempfile::tempdir().unwrap();
+    let options = DiskOptions { reserve: 1 << 20, ..LONG };
+    let reserve = || fs::metadata(folder.path().join("store/reserve")).map_or(0, |file| file.len());
+    drop(open(folder.path(), options).unwrap());
+    assert_eq!(reserve(), 1 << 20, "room is kept from the start");
+    fs::write(folder.path().join("store/reserve"), "").unwrap();
+    drop(open(folder.path(), options).unwrap());
+    assert_eq!(reserve(), 1 << 20, "and taken again at the next one");
 }

@@ -58,6 +58,7 @@ use crate::{
         asker::Asker,
         rbac::{Action, Authorizer, Rule},
         token::Signer,
+        verified::Verified,
     },
     descriptions::Descriptions,
     environment::Environment,
@@ -87,6 +88,7 @@ pub struct Registry {
     caller: Caller,
     converted: conversion::Converted,
     signer: Signer,
+    verified: Verified,
     routes: Arc<Routes>,
     resolver: Arc<dyn Resolver>,
     descriptions: Option<Arc<dyn Descriptions>>,
@@ -113,6 +115,7 @@ impl Registry {
             caller: Caller::default(),
             converted: conversion::Converted::default(),
             signer: Signer::generate().map_err(Error::internal)?,
+            verified: Verified::default(),
             routes,
             resolver,
             descriptions: None,
@@ -306,7 +309,7 @@ impl Resource {
     }
 
     /// Whether every object of this version is stored as it is shown.
-    fn is_stored_as_shown(&self) -> bool {
+    pub(crate) fn is_stored_as_shown(&self) -> bool {
         self.custom().is_none() && !event::is_modern(self) && !autoscaler::is_old(self)
     }
 

@@ -5,12 +5,15 @@
 mod access;
 mod admission;
 mod audit;
+mod bed;
 mod compression;
+mod connections;
 mod conversion;
 mod custom;
 mod deletion;
 mod discovery;
 mod fidelity;
+mod flow;
 mod hook;
 mod hostile;
 mod impersonation;

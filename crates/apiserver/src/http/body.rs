@@ -24,9 +24,6 @@ const UNREAD: Duration = Duration::from_mins(1);
 /// An answer of which more than this is there is written while the rest is made.
 const READY: usize = 128 * 1024;
 
-/// After so many pieces others have their turn.
-const TURN: u32 = 4;
-
 type Chunks = Pin<Box<dyn Stream<Item = Bytes> + Send>>;
 
 /// Makes the pieces of an answer.
@@ -211,7 +208,7 @@ impl http_body::Body for Body {
             Inner::Pieces(pieces) => {
                 let mut pieces = lock(pieces);
                 // Making a piece is work, and a client that reads fast would have this thread for all of it.
-                if pieces.rest.is_some() && pieces.taken % TURN == TURN - 1 && !this.yielded {
+                if pieces.ready.is_empty() && pieces.rest.is_some() && !this.yielded {
                     this.yielded = true;
                     context.waker().wake_by_ref();
                     return Poll::Pending;

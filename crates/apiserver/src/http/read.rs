@@ -24,6 +24,9 @@ use crate::{
 /// Pieces of a list are joined until they are this long: fewer, larger writes.
 const CHUNK: usize = 64 * 1024;
 
+/// The same for pieces that are more work than copying: others wait for one of them.
+const SHORT_CHUNK: usize = 16 * 1024;
+
 /// What a list is made from is charged to its reader beyond this.
 const SMALL: usize = 1024 * 1024;
 
@@ -223,7 +226,8 @@ pub(super) fn joined(
     charge: Option<Charge>,
 ) -> Response<Body> {
     let buffer = BytesMut::from(head.as_bytes());
-    let pieces = Joined { buffer, items: Some(items), close, first: true, large: None };
+    let chunk = if length.is_some() { CHUNK } else { SHORT_CHUNK };
+    let pieces = Joined { buffer, items: Some(items), chunk, close, first: true, large: None };
     answer::body(Body::made(Box::new(pieces), length, charge))
 }
 
@@ -231,6 +235,7 @@ pub(super) fn joined(
 struct Joined {
     buffer: BytesMut,
     items: Option<Box<dyn Iterator<Item = Item> + Send>>,
+    chunk: usize,
     close: &'static str,
     first: bool,
     large: Option<Bytes>,
@@ -244,18 +249,18 @@ impl Iterator for Joined {
             return Some(large);
         }
         let items = self.items.as_mut()?;
-        self.buffer.reserve(CHUNK);
+        self.buffer.reserve(self.chunk);
         for (brace, item) in items {
             if !std::mem::replace(&mut self.first, false) {
                 self.buffer.put_u8(b',');
             }
             self.buffer.extend(brace);
-            if item.len() >= CHUNK {
+            if item.len() >= self.chunk {
                 self.large = Some(item);
             } else {
                 self.buffer.put_slice(&item);
             }
-            if self.large.is_some() || self.buffer.len() >= CHUNK {
+            if self.large.is_some() || self.buffer.len() >= self.chunk {
                 return Some(self.buffer.split().freeze());
             }
         }

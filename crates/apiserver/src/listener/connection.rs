@@ -24,6 +24,9 @@ use tokio_util::sync::CancellationToken;
 use super::connections::{Connections, Limits};
 use crate::{auth::Identity, http::Remote};
 
+/// How long a client may need for its first byte.
+pub(super) const SPEECHLESS: Duration = Duration::from_secs(1);
+
 /// A connection, as all who have to do with it see it.
 #[derive(Debug)]
 pub(super) struct Connection {
@@ -78,9 +81,10 @@ impl Connection {
         self.cut.is_cancelled()
     }
 
-    /// Whether nothing has ever come from the client.
+    /// Whether nothing has come from the client, although there was time for it.
     pub(super) fn is_silent(&self) -> bool {
-        self.notes().silent
+        let notes = self.notes();
+        notes.silent && notes.idle_since.elapsed() > SPEECHLESS
     }
 
     /// Whether no request is being answered.

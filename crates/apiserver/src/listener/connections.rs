@@ -171,10 +171,12 @@ impl Open {
         true
     }
 
-    /// Sends the oldest stranger away, of one address or of any: who has said nothing before who is saying something.
+    /// Sends the oldest stranger away, of one address or of any: who has had time to say something and has not, before
+    /// who is saying something. Whoever has just come is never meant: it could not have spoken yet.
     fn send_away_stranger(&mut self, address: Option<IpAddr>) -> bool {
+        let last = self.last;
         let there = || {
-            let strangers = self.strangers.iter();
+            let strangers = self.strangers.iter().filter(|(number, _)| **number != last);
             strangers.filter(|(_, one)| address.is_none_or(|address| one.address == address))
         };
         let found = there().find(|(_, one)| one.is_silent()).or_else(|| there().next());
@@ -216,7 +218,7 @@ fn lessen<K: Ord + Clone>(counts: &mut BTreeMap<K, usize>, key: &K) {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::connection::SPEECHLESS, *};
 
     fn connections() -> Arc<Connections> {
         Connections::new(Limits {
@@ -232,18 +234,30 @@ mod tests {
         IpAddr::from([127, 0, 0, last])
     }
 
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn strangers_make_room_for_strangers_the_silent_ones_first() {
         let all = connections();
         let one = all.accept(from(1));
         one.heard(1);
         let two = all.accept(from(1));
+        tokio::time::sleep(SPEECHLESS * 2).await;
         let three = all.accept(from(1));
         assert!(!one.is_cut() && two.is_cut() && !three.is_cut());
-        let others = [all.accept(from(2)), all.accept(from(2)), all.accept(from(3))];
-        assert!(three.is_cut() && !one.is_cut() && others.iter().all(|one| !one.is_cut()));
-        all.accept(from(4)).heard(1);
-        assert!(others[0].is_cut() && !one.is_cut());
+        // The third has not had the time to say anything, so the first goes, which is older.
+        let four = all.accept(from(1));
+        assert!(one.is_cut() && !three.is_cut() && !four.is_cut());
+        let others = [all.accept(from(2)), all.accept(from(3)), all.accept(from(4))];
+        assert!(three.is_cut() && !four.is_cut() && others.iter().all(|one| !one.is_cut()));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_has_just_come_is_not_sent_away_for_who_came_before() {
+        let all = connections();
+        for _ in 0..10 {
+            let new = all.accept(from(1));
+            assert!(!new.is_cut());
+            new.heard(1);
+        }
     }
 
     #[tokio::test]

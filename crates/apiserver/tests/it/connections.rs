@@ -82,15 +82,20 @@ async fn an_idle_connection_ends_at_last_and_a_watch_does_not() {
 async fn an_administrator_gets_through_a_crowd_of_strangers() {
     let limits = Limits { strangers: 40, strangers_per_address: 30, ..Limits::default() };
     let bed = Bed::new(limits, Requests::default()).await;
-    let mut crowd = Vec::new();
-    for _ in 0..300 {
-        crowd.push(TcpStream::connect(bed.address).await.unwrap());
-    }
     let admin = bed.certificate("admin", &["system:masters"]);
-    let mut client = bed.http2(Some(&admin)).await;
-    let answered = client.send_request(request(Method::GET, DEFAULT, nothing()));
-    let answer = tokio::time::timeout(AT_LAST, answered).await.expect("an answer must come").unwrap();
-    assert_eq!(read(answer).await.0, 200);
+    let mut crowd = Vec::new();
+    // Some say nothing, others begin and never end.
+    for said in [&b""[..], b"\x16\x03\x01\x02\x00\x01"] {
+        for _ in 0..300 {
+            let mut stream = TcpStream::connect(bed.address).await.unwrap();
+            let _ = stream.write_all(said).await;
+            crowd.push(stream);
+        }
+        let mut client = bed.http2(Some(&admin)).await;
+        let answered = client.send_request(request(Method::GET, DEFAULT, nothing()));
+        let answer = tokio::time::timeout(AT_LAST, answered).await.expect("an answer must come").unwrap();
+        assert_eq!(read(answer).await.0, 200);
+    }
     // The first of the crowd went long before it had to.
     closed(crowd.swap_remove(0), "the oldest stranger").await;
     bed.stop().await;

@@ -55,6 +55,10 @@ impl Budget {
 
     /// Bytes for a request of a user; never more than the user's share.
     pub(super) async fn charge(&self, user: &str, bytes: usize) -> Result<Charge> {
+        // What is free is not what somebody waits for: that is set aside for them bit by bit.
+        if let Some(charge) = self.charge_now(user, bytes) {
+            return Ok(charge);
+        }
         let units = u32::try_from(bytes.div_ceil(UNIT).min(self.share)).unwrap_or(u32::MAX);
         let (holder, room) = self.hold(user);
         // Its own share first: who has none left does not stand in the way of others.

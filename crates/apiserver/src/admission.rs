@@ -25,28 +25,11 @@ mod plugins;
 mod policy;
 mod review;
 mod rules;
+mod warnings;
 
-use std::sync::{Arc, Mutex, PoisonError};
-
-pub use self::attributes::{Attributes, Operation};
 pub(crate) use self::labels::LabelSelector;
+pub use self::{
+    attributes::{Attributes, Operation},
+    warnings::Warnings,
+};
 pub(crate) use self::{plan::Hooks, policy::Policies};
-
-/// What a client is told besides its answer. Clones share one list.
-#[derive(Debug, Clone, Default)]
-pub struct Warnings(Arc<Mutex<Vec<String>>>);
-
-impl Warnings {
-    /// Adds a warning; what was said already is not said again.
-    pub fn add(&self, text: &str) {
-        let mut list = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if !list.iter().any(|known| known == text) {
-            list.push(text.to_owned());
-        }
-    }
-
-    /// Takes what was said so far.
-    pub(crate) fn take(&self) -> Vec<String> {
-        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-}

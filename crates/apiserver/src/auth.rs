@@ -4,6 +4,7 @@ pub(crate) mod asker;
 pub(crate) mod escalation;
 pub mod rbac;
 pub mod token;
+pub(crate) mod verified;
 
 use std::collections::BTreeMap;
 

@@ -11,15 +11,18 @@ mod accept;
 mod answer;
 mod aside;
 mod body;
+mod budget;
 mod channels;
 mod compress;
 mod connect;
 mod deadline;
 mod discovery;
+mod flow;
 mod guard;
 mod health;
 mod identity;
 mod logs;
+mod metrics;
 mod openapi;
 mod path;
 mod query;
@@ -33,21 +36,25 @@ use std::{
     convert::Infallible,
     future::Future,
     pin::Pin,
-    sync::Arc,
+    sync::{Arc, OnceLock},
     task::{Context, Poll},
 };
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use http::{Method, Request, Response, header, request::Parts};
+use http_body_util::BodyExt;
 use serde_json::json;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tower::Service;
 
 pub use self::{body::Body, guard::Limits};
 use self::{
     connect::Closing,
-    guard::Guard,
+    flow::{Kind, Seat},
+    guard::{Guard, Incoming, Read},
+    metrics::{Labels, Metrics},
     path::{Place, Route},
     query::Query,
 };
@@ -65,6 +72,7 @@ use crate::{
 pub struct ApiServer {
     registry: Arc<Registry>,
     guard: Arc<Guard>,
+    metrics: Arc<Metrics>,
     containers: Option<Arc<dyn Containers>>,
     readiness: Option<Readiness>,
 }
@@ -79,6 +87,16 @@ impl std::fmt::Debug for Readiness {
     }
 }
 
+/// The connection that a request came by. A request without one is from this process.
+pub(crate) trait Remote: Send + Sync {
+    /// Notes who has shown itself on the connection by a token. Fails if there are too many connections of that user.
+    fn shown(&self, who: &Identity) -> Result<(), String>;
+}
+
+/// The connection of a request, among its extensions.
+#[derive(Clone)]
+struct Origin(Arc<dyn Remote>);
+
 /// The revision of the one object that an answer shows. An answer without it may show anything.
 #[derive(Debug, Clone, Copy)]
 struct Observed(u64);
@@ -91,6 +109,7 @@ const READS: usize = 4;
 struct Call<'a> {
     registry: &'a Arc<Registry>,
     guard: &'a Guard,
+    metrics: &'a Metrics,
     containers: Option<&'a Arc<dyn Containers>>,
     parts: &'a Parts,
     query: Query,
@@ -107,7 +126,8 @@ impl ApiServer {
 
     /// The same, within other limits.
     pub fn with_limits(registry: Arc<Registry>, limits: Limits) -> Self {
-        Self { registry, guard: Arc::new(Guard::new(limits)), containers: None, readiness: None }
+        let (guard, metrics) = (Arc::new(Guard::new(limits)), Arc::default());
+        Self { registry, guard, metrics, containers: None, readiness: None }
     }
 
     /// The same server, whose clients can enter the containers that somebody runs.
@@ -131,7 +151,7 @@ impl ApiServer {
 
     /// The same server as one user sees it: a service for an in-process client or for one connection.
     pub fn as_user(&self, identity: Identity) -> AsUser {
-        AsUser { server: self.clone(), identity, closing: None }
+        AsUser { server: self.clone(), identity, closing: None, origin: None }
     }
 
     /// Answers one request. Failures are answers too.
@@ -141,35 +161,44 @@ impl ApiServer {
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         let (parts, body) = request.into_parts();
-        let body = self.guard.read_body(&parts, body).await;
-        self.respond(&parts, body).await
+        self.respond(&parts, Box::pin(body.map_err(Into::into))).await
     }
 
     /// Boxed, and for no particular body: so the server is compiled here, once, and not again by every crate that has
     /// one.
-    fn respond<'a>(&'a self, parts: &'a Parts, body: Result<Bytes>) -> BoxFuture<'a, Response<Body>> {
+    fn respond<'a>(&'a self, parts: &'a Parts, body: Incoming<'a>) -> BoxFuture<'a, Response<Body>> {
         Box::pin(self.response(parts, body))
     }
 
-    async fn response(&self, parts: &Parts, body: Result<Bytes>) -> Response<Body> {
+    async fn response(&self, parts: &Parts, body: Incoming<'_>) -> Response<Body> {
+        let mut body = Some(body);
+        let (began, labels) = (Instant::now(), OnceLock::new());
         let warnings = Warnings::default();
-        let response = match body {
-            Ok(body) => self.lasting(parts, body, &warnings).await,
-            Err(error) => Err(error),
-        };
-        let response = response.unwrap_or_else(|error| answer::failure(&error));
-        compress::for_client(parts, answer::with_warnings(response, &warnings.take()))
+        let answered = self.lasting(parts, &mut body, &warnings, &labels).await;
+        let response = answered.unwrap_or_else(|error| answer::failure(&error));
+        if let Some(unread) = &mut body {
+            guard::discard(parts, unread).await;
+        }
+        let labels = labels.into_inner().unwrap_or_default();
+        self.metrics.answered(&labels, response.status().as_u16(), began.elapsed());
+        answer::with_warnings(response, &warnings.take())
     }
 
     /// An answer that no crash can take back. What a disk that fails takes back may have been read in the meantime: then
     /// it is read again.
-    async fn lasting(&self, parts: &Parts, body: Bytes, warnings: &Warnings) -> Result<Response<Body>> {
+    async fn lasting(
+        &self,
+        parts: &Parts,
+        body: &mut Option<Incoming<'_>>,
+        warnings: &Warnings,
+        labels: &OnceLock<Labels>,
+    ) -> Result<Response<Body>> {
         let store = self.registry.store();
         let mut again = if matches!(parts.method, Method::GET | Method::HEAD) { READS } else { 1 };
         loop {
             let losses = store.losses();
             self.registry.settle_losses(losses);
-            let work = guard::unwound(Box::pin(self.dispatch(parts, body.clone(), warnings)));
+            let work = guard::unwound(Box::pin(self.dispatch(parts, body, warnings, labels)));
             let answered = deadline::within(parts.uri.query().unwrap_or_default(), work).await;
             let response = answered.unwrap_or_else(|error| answer::failure(&error));
             let shown = response.extensions().get::<Observed>().copied();
@@ -204,17 +233,34 @@ impl ApiServer {
         Ok(store.durable(revision).await?)
     }
 
-    async fn dispatch(&self, parts: &Parts, body: Bytes, warnings: &Warnings) -> Result<Response<Body>> {
+    /// Who asks is known before anything is done for them, and what they may do before their body is read.
+    async fn dispatch(
+        &self,
+        parts: &Parts,
+        body: &mut Option<Incoming<'_>>,
+        warnings: &Warnings,
+        labels: &OnceLock<Labels>,
+    ) -> Result<Response<Body>> {
         let query = Query::parse(parts.uri.query().unwrap_or_default());
         let identity = self.identify(parts)?;
         let warnings = warnings.clone();
-        let (registry, guard, containers) = (&self.registry, &self.guard, self.containers.as_ref());
-        let call = Call { registry, guard, containers, parts, query, identity, body, warnings };
+        let (registry, guard, containers) = (&self.registry, &*self.guard, self.containers.as_ref());
+        let (metrics, no_body) = (&*self.metrics, Bytes::new());
+        let mut call =
+            Call { registry, guard, metrics, containers, parts, query, identity, body: no_body, warnings };
         let route = Route::parse(parts.uri.path());
+        let _ = labels.set(call.labels(&route));
         call.authorize(&route)?;
+        let seat = call.seat(&route).await?;
+        let _charges = call.read(&route, body).await?;
+        let response = compress::for_client(parts, self.served(&call, route).await?);
+        Ok(response.map(|body| body.holding(seat, !call.is_in_process())))
+    }
+
+    async fn served(&self, call: &Call<'_>, route: Route) -> Result<Response<Body>> {
         match route {
             Route::Health(endpoint, check) => {
-                let disk = registry.store().check_disk();
+                let disk = self.registry.store().check_disk();
                 let failing = match &self.readiness {
                     Some(Readiness(failing)) if endpoint == "readyz" && check.is_none() => failing(),
                     _ => None,
@@ -232,19 +278,86 @@ impl ApiServer {
                 response.extensions_mut().insert(Observed(0));
                 Ok(response)
             }
+            Route::Metrics => Ok(call.metrics_page()),
             Route::Issuer => Ok(answer::json(&call.issuer())),
             Route::Keys => Ok(answer::key_set(&self.registry.key_set())),
             Route::Discovery(part) => call.discover(&part),
             Route::OpenApi(part) => Ok(call.open_api(part.as_deref())),
             Route::OpenApiV2 => Ok(call.open_api_v2()),
             Route::Resource(place) => call.resource(&place).await,
-            Route::Unknown if parts.uri.path().starts_with("/api/v1/") => Err(Error::no_such_path()),
+            Route::Unknown if call.parts.uri.path().starts_with("/api/v1/") => Err(Error::no_such_path()),
             Route::Unknown => Ok(answer::not_a_path()),
         }
     }
 }
 
 impl Call<'_> {
+    /// Whether the user is held to what is said of a user.
+    fn is_limited(&self) -> bool {
+        !self.is_in_process() && !self.identity.is_master()
+    }
+
+    fn is_in_process(&self) -> bool {
+        self.parts.extensions.get::<Origin>().is_none()
+    }
+
+    fn labels(&self, route: &Route) -> Labels {
+        let Route::Resource(place) = route else {
+            let verb = match self.parts.method {
+                Method::GET => "GET",
+                Method::HEAD => "HEAD",
+                _ => "other",
+            };
+            return Labels { verb, ..Labels::default() };
+        };
+        let applies = self.header(header::CONTENT_TYPE).starts_with("application/apply-patch");
+        let dry_run = self.query.get("dryRun") == "All";
+        Labels::of(self.registry, place, self.verb(place), applies, dry_run)
+    }
+
+    fn metrics_page(&self) -> Response<Body> {
+        answer::metrics(self.metrics.page(self.registry, self.guard))
+    }
+
+    /// Leave to be answered. What lasts is counted apart, where it begins.
+    async fn seat(&self, route: &Route) -> Result<Option<Seat>> {
+        let kind = match self.parts.method {
+            Method::GET | Method::HEAD => Kind::ReadOnly,
+            _ => Kind::Mutating,
+        };
+        match route {
+            Route::Resource(place) if self.verb(place) == "watch" || connects(place) => Ok(None),
+            Route::Health(..) => Ok(Some(self.guard.flow.exempt(kind))),
+            _ if !self.is_limited() => Ok(Some(self.guard.flow.exempt(kind))),
+            _ => self.guard.flow.seat(kind, &self.identity.name).await.map(Some),
+        }
+    }
+
+    /// Reads the body, if the request is one that has any. What it takes is given back when the request is answered.
+    async fn read(
+        &mut self,
+        route: &Route,
+        body: &mut Option<Incoming<'_>>,
+    ) -> Result<[Option<budget::Charge>; 2]> {
+        let reads = matches!(self.parts.method, Method::GET | Method::HEAD);
+        let Some(incoming) =
+            body.as_mut().filter(|_| !reads && matches!(route, Route::Resource(place) if !connects(place)))
+        else {
+            return Ok([None, None]);
+        };
+        let in_process = self.is_in_process();
+        let Read { bytes, charge } =
+            self.guard.read_body(self.parts, incoming, &self.identity, in_process).await?;
+        *body = None;
+        let work = if self.is_limited() && !bytes.is_empty() {
+            Some(self.guard.work_memory(&self.identity, bytes.len()).await?)
+        } else {
+            None
+        };
+        self.body = bytes;
+        Ok([charge, work])
+    }
+
     /// Refuses what the user may not do.
     fn authorize(&self, route: &Route) -> Result<()> {
         match route {
@@ -392,9 +505,7 @@ impl Call<'_> {
         resource: &Arc<Resource>,
     ) -> Result<Response<Body>> {
         match verb {
-            _ if matches!(place.subresource.as_deref(), Some("exec" | "attach")) => {
-                self.connect(place, resource).await
-            }
+            _ if connects(place) => self.connect(place, resource).await,
             "get" => self.get(place, resource).await,
             "list" => self.list(place, resource).await,
             "watch" => self.watch(place, resource).await,
@@ -410,6 +521,11 @@ impl Call<'_> {
     fn header(&self, name: header::HeaderName) -> &str {
         self.parts.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
     }
+}
+
+/// Whether the request enters a container.
+fn connects(place: &Place) -> bool {
+    matches!(place.subresource.as_deref(), Some("exec" | "attach"))
 }
 
 /// What Kubernetes says to whoever uses a kind that it would like to be rid of.
@@ -478,9 +594,22 @@ pub struct AsUser {
     server: ApiServer,
     identity: Identity,
     closing: Option<Closing>,
+    origin: Option<Origin>,
+}
+
+impl std::fmt::Debug for Origin {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("Origin")
+    }
 }
 
 impl AsUser {
+    /// The same service for one connection.
+    pub(crate) fn over(mut self, connection: Arc<dyn Remote>) -> Self {
+        self.origin = Some(Origin(connection));
+        self
+    }
+
     /// The same service, whose sessions inside of containers end with `closing`.
     pub(crate) fn until(mut self, closing: CancellationToken) -> Self {
         self.closing = Some(Closing(closing));
@@ -505,6 +634,9 @@ where
         request.extensions_mut().insert(self.identity.clone());
         if let Some(closing) = &self.closing {
             request.extensions_mut().insert(closing.clone());
+        }
+        if let Some(origin) = &self.origin {
+            request.extensions_mut().insert(origin.clone());
         }
         self.server.call(request)
     }

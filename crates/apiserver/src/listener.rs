@@ -1,17 +1,27 @@
 //! The socket: TLS, who the client is, and the end of it all.
 //!
 //! A connection enters; its certificate becomes an [`Identity`], which travels with every request of the
-//! connection into the [`ApiServer`]. A connection without a certificate is anonymous.
+//! connection into the [`ApiServer`]. A connection without a certificate is anonymous. How many connections there may
+//! be stands in [`connections`], how long one may be silent in [`connection`].
+
+mod connection;
+mod connections;
 
 use std::{
     future::Future,
     io,
     net::{IpAddr, SocketAddr},
+    pin::Pin,
     sync::Arc,
+    task::{Context, Poll},
     time::Duration,
 };
 
+use bytes::Bytes;
 use futures::future::BoxFuture;
+use http::Request;
+use http_body::{Frame, SizeHint};
+use hyper::{body::Incoming, service::service_fn};
 use hyper_util::{
     rt::{TokioExecutor, TokioIo, TokioTimer},
     server::{conn::auto, graceful::GracefulShutdown},
@@ -22,30 +32,35 @@ use rustls::{
     server::WebPkiClientVerifier,
 };
 use sha2::{Digest, Sha256};
-use tokio::{
-    net::{TcpListener, TcpStream},
-    sync::Semaphore,
-};
+use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
+use tower::Service;
 
+pub use self::connections::Limits;
+use self::{
+    connection::{Busy, Connection, Line, Watched},
+    connections::Connections,
+};
 use crate::{
     auth::Identity,
     authority::{self, Authority, Credentials},
-    http::ApiServer,
+    http::{ApiServer, Body},
 };
-
-/// How long a client may take for the TLS handshake and for the head of a request.
-const PATIENCE: Duration = Duration::from_secs(10);
-
-/// How many connections may be open at once. One that is not accepted waits in the system's queue.
-const CONNECTIONS: usize = 4096;
 
 /// How long the head of a request may be: its path, its query and its headers.
 const HEAD: usize = 128 * 1024;
 
-/// How often a connection with nothing to say is asked whether it is still there, and how long it may take to answer.
-const PROBE: Duration = Duration::from_secs(30);
+/// How many requests may share a connection: as many as with the real server, and fewer where no certificate was shown.
+const STREAMS: u32 = 250;
+const STREAMS_OF_STRANGERS: u32 = 100;
+
+/// How much of a body may come on a stream, and on all streams of a connection, before anybody wants it.
+const STREAM_WINDOW: u32 = 256 * 1024;
+const CONNECTION_WINDOW: u32 = 1024 * 1024;
+
+/// How much of an answer may wait on a stream until its client takes it.
+const SEND_BUFFER: usize = 64 * 1024;
 
 /// How long open requests may go on after the end was announced. Watches never end by themselves.
 const FAREWELL: Duration = Duration::from_millis(500);
@@ -76,6 +91,7 @@ pub struct Listener {
     socket: TcpListener,
     address: SocketAddr,
     tls: Acceptor,
+    limits: Limits,
 }
 
 /// The acceptor, which has no `Debug` of its own.
@@ -94,7 +110,15 @@ impl Listener {
         let address = socket.local_addr().map_err(|source| Error::Bind { address, source })?;
         let credentials = authority.server(&names(address.ip())).map_err(Error::Certificates)?;
         let config = tls_config(authority, &credentials).map_err(Error::Tls)?;
-        Ok(Self { socket, address, tls: Acceptor(TlsAcceptor::from(Arc::new(config))) })
+        let tls = Acceptor(TlsAcceptor::from(Arc::new(config)));
+        Ok(Self { socket, address, tls, limits: Limits::default() })
+    }
+
+    /// The same listener, within other limits.
+    #[must_use]
+    pub fn with_limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
     }
 
     /// Where the server is reached.
@@ -129,36 +153,37 @@ impl Listener {
         // A connection that became a session is none of hyper's any more.
         let sessions = CancellationToken::new();
         let _end = sessions.clone().drop_guard();
-        let room = Arc::new(Semaphore::new(CONNECTIONS));
+        let all = Connections::new(self.limits);
         loop {
-            let permit = tokio::select! {
-                () = &mut shutdown => break,
-                permit = Arc::clone(&room).acquire_owned() => permit,
-            };
-            let stream = tokio::select! {
+            let (stream, address) = tokio::select! {
                 () = &mut shutdown => break,
                 accepted = self.socket.accept() => match accepted {
-                    Ok((stream, _)) => stream,
+                    Ok(accepted) => accepted,
                     Err(error) => {
                         // Mostly "too many open files": it passes when connections close.
                         tracing::warn!(%error, "failed to accept a connection");
+                        all.relieve();
                         tokio::time::sleep(Duration::from_millis(100)).await;
                         continue;
                     }
                 },
             };
+            let accepted = all.accept(address.ip());
             let (tls, server, watcher) = (self.tls.0.clone(), server.clone(), connections.watcher());
-            let closing = sessions.clone();
+            let (closing, limits) = (sessions.clone(), self.limits);
             tokio::spawn(async move {
-                if let Err(error) = connection(tls, stream, server, closing, watcher).await {
+                let served = connection(tls, stream, server, closing, watcher, &accepted, limits);
+                if let Err(error) = served.await {
                     tracing::debug!(%error, "a connection ended");
                 }
-                drop(permit);
+                accepted.ended();
             });
         }
         let _ = tokio::time::timeout(FAREWELL, connections.shutdown()).await;
     }
 }
+
+type AnyError = Box<dyn std::error::Error + Send + Sync>;
 
 async fn connection(
     tls: TlsAcceptor,
@@ -166,36 +191,95 @@ async fn connection(
     server: ApiServer,
     closing: CancellationToken,
     watcher: hyper_util::server::graceful::Watcher,
-) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+    connection: &Arc<Connection>,
+    limits: Limits,
+) -> Result<(), AnyError> {
     stream.set_nodelay(true)?;
-    let stream = tokio::time::timeout(PATIENCE, tls.accept(stream)).await??;
+    let stream = Watched { stream, connection: Arc::clone(connection) };
+    let stream = tokio::select! {
+        handshake = tokio::time::timeout(limits.patience, tls.accept(stream)) => handshake??,
+        () = connection.cut_off() => return Err("others need its place".into()),
+    };
     let identity = match stream.get_ref().1.peer_certificates().and_then(|chain| chain.first()) {
         Some(certificate) => identity_of(certificate)?,
         None => Identity::anonymous(),
     };
-    let service = hyper_util::service::TowerToHyperService::new(server.as_user(identity).until(closing));
-    let mut builder = auto::Builder::new(TokioExecutor::new());
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(PATIENCE).max_buf_size(HEAD);
+    let mut streams = STREAMS_OF_STRANGERS;
+    if identity != Identity::anonymous() {
+        connection.is_of(&identity)?;
+        streams = STREAMS;
+    }
+    if stream.get_ref().1.alpn_protocol() == Some(b"h2") {
+        connection.multiplexed();
+    }
+    let line = Arc::new(Line(Arc::downgrade(connection)));
+    let server = server.as_user(identity).until(closing).over(line);
+    let (noted, mut builder) = (Arc::clone(connection), auto::Builder::new(TokioExecutor::new()));
+    let service = service_fn(move |request: Request<Incoming>| {
+        if request.version() == http::Version::HTTP_2 {
+            noted.multiplexed();
+        }
+        let (busy, answered) = (noted.begin(), server.clone().call(request));
+        async move { answered.await.map(|response| response.map(|body| Sent { body, _busy: busy })) }
+    });
+    // How long a head may take is not left to the builder, which counts the time before it as well.
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(None).max_buf_size(HEAD);
     builder
         .http2()
         .timer(TokioTimer::new())
-        .max_concurrent_streams(1000)
+        .max_concurrent_streams(streams)
+        .initial_stream_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(CONNECTION_WINDOW)
+        .max_send_buf_size(SEND_BUFFER)
         .max_header_list_size(HEAD as u32)
-        .keep_alive_interval(PROBE)
-        .keep_alive_timeout(PROBE);
-    let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service).into_owned();
-    watcher.watch(connection).await
+        .keep_alive_interval(limits.probe)
+        .keep_alive_timeout(limits.probe);
+    let serving = builder.serve_connection_with_upgrades(TokioIo::new(stream), service).into_owned();
+    tokio::select! {
+        ended = watcher.watch(serving) => ended,
+        why = connection.overdue() => Err(format!("closed it: {why}").into()),
+    }
+}
+
+/// The body of an answer, until it is sent.
+struct Sent {
+    body: Body,
+    _busy: Busy,
+}
+
+impl http_body::Body for Sent {
+    type Data = Bytes;
+    type Error = <Body as http_body::Body>::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
 }
 
 /// The user of a client certificate: its common name, and its organisations as groups. One that names nobody is as good
 /// as none; one whose names cannot be read ends the connection.
-fn identity_of(
-    certificate: &CertificateDer<'_>,
-) -> Result<Identity, Box<dyn std::error::Error + Send + Sync>> {
+fn identity_of(certificate: &CertificateDer<'_>) -> Result<Identity, AnyError> {
     let (_, parsed) = x509_parser::parse_x509_certificate(certificate)?;
     let subject = parsed.subject();
-    let Some(name) = subject.iter_common_name().last() else { return Ok(Identity::anonymous()) };
-    let name = name.as_str()?.to_owned();
+    // The last of several counts, as in the real server.
+    let name = match subject.iter_common_name().last() {
+        Some(name) => name.as_str()?.to_owned(),
+        None => String::new(),
+    };
+    if name.is_empty() {
+        return Ok(Identity::anonymous());
+    }
     let groups: Result<Vec<String>, _> =
         subject.iter_organization().map(|group| group.as_str().map(str::to_owned)).collect();
     let mut identity = Identity::new(name, groups?);
@@ -259,4 +343,55 @@ pub fn kubeconfig(url: &str, authority: &Authority, user: &str, credentials: &Cr
         certificate = encoded(&credentials.certificate),
         key = encoded(&credentials.key),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use rcgen::{CertificateParams, DistinguishedName, DnType, DnValue, KeyPair};
+
+    use super::*;
+
+    /// The user of a certificate with this subject.
+    fn user(subject: &[(DnType, DnValue)], change: impl FnOnce(&mut Vec<u8>)) -> Result<Identity, AnyError> {
+        let mut params = CertificateParams::default();
+        params.distinguished_name = DistinguishedName::new();
+        for (kind, value) in subject {
+            params.distinguished_name.push(kind.clone(), value.clone());
+        }
+        let certificate = params.self_signed(&KeyPair::generate()?)?;
+        let mut bytes = certificate.der().to_vec();
+        change(&mut bytes);
+        identity_of(&CertificateDer::from(bytes))
+    }
+
+    #[test]
+    fn a_certificate_is_of_who_it_names_or_of_nobody() {
+        let text = |text: &str| DnValue::Utf8String(text.to_owned());
+        let masters = (DnType::OrganizationName, text("system:masters"));
+        let common = |name: &str| (DnType::CommonName, text(name));
+        // The same attribute, written so that there can be two of it.
+        let another = |name: &str| (DnType::CustomDnType(vec![2, 5, 4, 3]), text(name));
+        let plain = user(&[common("jürgen"), masters.clone()], |_| ()).unwrap();
+        assert_eq!((plain.name.as_str(), plain.is_master()), ("jürgen", true));
+        let last = user(&[common("eve"), another("mary"), masters.clone()], |_| ()).unwrap();
+        assert_eq!(last.name, "mary");
+        for nobody in [
+            vec![masters.clone()],
+            vec![common(""), masters.clone()],
+            vec![common("eve"), another(""), masters.clone()],
+        ] {
+            assert_eq!(user(&nobody, |_| ()).unwrap(), Identity::anonymous(), "{nobody:?}");
+        }
+        let replace = |from: &'static [u8]| {
+            move |bytes: &mut Vec<u8>| {
+                let at = bytes.windows(from.len()).rposition(|window| window == from).unwrap();
+                bytes[at] = 0xff;
+            }
+        };
+        user(&[common("eve"), masters.clone()], replace(b"eve")).unwrap_err();
+        user(&[common("eve"), masters.clone()], replace(b"system:masters")).unwrap_err();
+        user(&[common("eve"), masters], |bytes| bytes.truncate(20)).unwrap_err();
+        let long = user(&[common(&"x".repeat(70_000))], |_| ()).unwrap();
+        assert_eq!(long.name.len(), 70_000);
+    }
 }

@@ -62,6 +62,7 @@ use crate::{
         asker::Asker,
         rbac::{Action, Authorizer, Rule},
         token::Signer,
+        verified::Verified,
     },
     descriptions::Descriptions,
     environment::Environment,
@@ -94,6 +95,7 @@ pub struct Registry {
     converted: conversion::Converted,
     expiry: Arc<expiry::Expiry>,
     signer: Signer,
+    verified: Verified,
     routes: Arc<Routes>,
     resolver: Arc<dyn Resolver>,
     descriptions: Option<Arc<dyn Descriptions>>,
@@ -122,6 +124,7 @@ impl Registry {
             caller: Caller::default(),
             converted: conversion::Converted::default(),
             signer: Signer::generate().map_err(Error::internal)?,
+            verified: Verified::default(),
             routes,
             resolver,
             descriptions: None,
@@ -334,7 +337,7 @@ impl Resource {
     }
 
     /// Whether every object of this version is stored as it is shown.
-    fn is_stored_as_shown(&self) -> bool {
+    pub(crate) fn is_stored_as_shown(&self) -> bool {
         self.custom().is_none() && !event::is_modern(self) && !autoscaler::is_old(self)
     }
 

@@ -56,12 +56,13 @@ impl Contender {
 }
 
 /// A figure: its field, its name, and whether more is better.
-const ROWS: [(&str, &str, bool); 9] = [
+const ROWS: [(&str, &str, bool); 10] = [
     ("ready", "ready, ms", false),
     ("idle", "resident, idle, MB", false),
     ("full", "resident, with the objects, MB", false),
     ("create", "creates a second", true),
     ("get", "gets a second", true),
+    ("token", "gets a second, with a token", true),
     ("patch", "merge patches a second", true),
     ("watch", "watch events a second, 100 watchers", true),
     ("list", "list of all, ms", false),
@@ -131,6 +132,7 @@ fn measure_loaded(args: &Args, load: &Load, ready: f64, processes: &[i32]) -> Re
     let seconds = args.seconds;
     let phases = [
         format!("get={seconds}"),
+        format!("token={seconds}"),
         format!("patch={seconds}"),
         format!("watch={}", args.changes),
         "list=5".into(),
@@ -138,8 +140,9 @@ fn measure_loaded(args: &Args, load: &Load, ready: f64, processes: &[i32]) -> Re
     let figures = load.run(&phases.each_ref().map(String::as_str))?;
     Ok(serde_json::json!({
         "ready": ready, "idle": idle, "full": full, "loaded": resident(processes)?,
-        "create": create[0]["per_second"], "get": figures[0]["per_second"], "patch": figures[1]["per_second"],
-        "watch": figures[2]["per_second"], "list": figures[3]["milliseconds"], "list_bytes": figures[3]["bytes"],
+        "create": create[0]["per_second"], "get": figures[0]["per_second"], "token": figures[1]["per_second"],
+        "patch": figures[2]["per_second"], "watch": figures[3]["per_second"],
+        "list": figures[4]["milliseconds"], "list_bytes": figures[4]["bytes"],
     }))
 }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use kube::{
     Config,
     client::ConfigExt,
-    config::{KubeConfigOptions, Kubeconfig},
+    config::{AuthInfo, KubeConfigOptions, Kubeconfig},
 };
 use rustls::{ClientConfig, pki_types::ServerName};
 use tokio::{
@@ -28,17 +28,31 @@ pub(crate) struct Target {
     host: String,
     port: u16,
     tls: Arc<ClientConfig>,
+    /// The same without a certificate of ours.
+    nameless: Arc<ClientConfig>,
+    /// What proves who we are where no certificate does.
+    token: Option<Arc<str>>,
 }
 
 impl Target {
     pub(crate) async fn read(kubeconfig: &str) -> Result<Self, Error> {
         let kubeconfig = Kubeconfig::read_from(kubeconfig)?;
-        let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
+        let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
         let mut tls = config.rustls_client_config()?;
-        tls.alpn_protocols = vec![b"http/1.1".to_vec()];
+        config.auth_info = AuthInfo::default();
+        let mut nameless = config.rustls_client_config()?;
+        for tls in [&mut tls, &mut nameless] {
+            tls.alpn_protocols = vec![b"http/1.1".to_vec()];
+        }
         let host = config.cluster_url.host().ok_or("the server's URL has no host")?.to_owned();
         let port = config.cluster_url.port_u16().unwrap_or(443);
-        Ok(Self { host, port, tls: Arc::new(tls) })
+        Ok(Self { host, port, tls: Arc::new(tls), nameless: Arc::new(nameless), token: None })
+    }
+
+    /// The same server for the bearer of a token.
+    pub(crate) fn bearing(&self, token: &str) -> Self {
+        let nameless = Arc::clone(&self.nameless);
+        Self { tls: Arc::clone(&nameless), nameless, token: Some(token.into()), ..self.clone() }
     }
 
     pub(crate) async fn connect(&self) -> Result<Connection, Error> {
@@ -47,7 +61,9 @@ impl Target {
         let name = ServerName::try_from(self.host.clone())?;
         let stream = TlsConnector::from(Arc::clone(&self.tls)).connect(name, stream).await?;
         let (out, input) = (Vec::with_capacity(4096), vec![0; BUFFER]);
-        Ok(Connection { stream, host: self.host.clone(), out, input, begin: 0, end: 0, left: Left::Nothing })
+        let bearer = self.token.as_ref().map(|token| format!("Authorization: Bearer {token}\r\n"));
+        let (host, bearer) = (self.host.clone(), bearer.unwrap_or_default());
+        Ok(Connection { stream, host, bearer, out, input, begin: 0, end: 0, left: Left::Nothing })
     }
 }
 
@@ -65,6 +81,8 @@ enum Left {
 pub(crate) struct Connection {
     stream: TlsStream<TcpStream>,
     host: String,
+    /// The header with the token, if there is one.
+    bearer: String,
     out: Vec<u8>,
     input: Vec<u8>,
     begin: usize,
@@ -83,11 +101,11 @@ impl Connection {
     ) -> Result<u16, Error> {
         use std::io::Write;
         self.out.clear();
-        let (host, length) = (&self.host, body.len());
+        let (host, bearer, length) = (&self.host, &self.bearer, body.len());
         write!(
             self.out,
             "{method} {path} HTTP/1.1\r\nHost: {host}\r\nAccept: application/json\r\nContent-Type: {kind}\r\n\
-             Content-Length: {length}\r\n\r\n{body}"
+             {bearer}Content-Length: {length}\r\n\r\n{body}"
         )?;
         self.stream.write_all(&self.out).await?;
         self.stream.flush().await?;
@@ -115,6 +133,19 @@ impl Connection {
             return Err(format!("{method} {path}: {status}: {}", String::from_utf8_lossy(&failure)).into());
         }
         Ok(length)
+    }
+
+    /// The same, and returns the body.
+    pub(crate) async fn ask(&mut self, method: &str, path: &str, body: &str) -> Result<Vec<u8>, Error> {
+        let status = self.send(method, path, "application/json", body).await?;
+        let mut answer = Vec::new();
+        while let Some(piece) = self.piece().await? {
+            answer.extend_from_slice(piece);
+        }
+        if status >= 300 {
+            return Err(format!("{method} {path}: {status}: {}", String::from_utf8_lossy(&answer)).into());
+        }
+        Ok(answer)
     }
 
     async fn head(&mut self) -> Result<u16, Error> {

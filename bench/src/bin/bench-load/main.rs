@@ -1,7 +1,9 @@
 //! Load for an API server, any API server: `bench-load KUBECONFIG PHASE…`, one JSON line of figures per phase.
 //!
-//! Phases: `ready` (waits until the server answers), `create=COUNT`, `get=SECONDS`, `patch=SECONDS`, `watch=WRITES`,
-//! `list=TIMES`, `deploy=COUNT` (until available), `pods=COUNT` (until the Pods are there), `revision`. Requests go over TLS on 32 connections, as fast as the answers come.
+//! Phases: `ready` (waits until the server answers), `create=COUNT`, `get=SECONDS`, `token=SECONDS` (the same with a
+//! token in place of a certificate), `patch=SECONDS`, `watch=WRITES`, `list=TIMES`, `deploy=COUNT` (until available),
+//! `pods=COUNT` (until the Pods are there), `revision`. Requests go over TLS on 32 connections, as fast as the answers
+//! come.
 //! `cargo xtask bench apiserver` runs this against ours and against the real one.
 
 use std::{io::Write, time::Duration};
@@ -29,6 +31,7 @@ async fn main() -> Result<(), Error> {
             "ready" => phases::ready(&target).await?,
             "create" => phases::create(&target, number).await?,
             "get" => phases::get(&target, number).await?,
+            "token" => phases::get_with_token(&target, number).await?,
             "patch" => phases::patch(&target, number).await?,
             "watch" => phases::watch(&target, number).await?,
             "list" => phases::list(&target, number).await?,

@@ -127,6 +127,33 @@ pub(crate) async fn get(target: &Target, seconds: u64) -> Result<Value, Error> {
     for_seconds(target, "get", seconds, Work::Get).await
 }
 
+/// Reads single objects for some seconds, as a service account that shows its token with every request.
+pub(crate) async fn get_with_token(target: &Target, seconds: u64) -> Result<Value, Error> {
+    const ROLES: &str = "/apis/rbac.authorization.k8s.io/v1/namespaces/default";
+    const ACCOUNTS: &str = "/api/v1/namespaces/default/serviceaccounts";
+    let mut admin = target.connect().await?;
+    let name = json!({"name": "reader"});
+    let rules = json!([{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"]}]);
+    let objects = [
+        (ACCOUNTS.to_owned(), json!({"metadata": name})),
+        (format!("{ROLES}/roles"), json!({"metadata": name, "rules": rules})),
+        (
+            format!("{ROLES}/rolebindings"),
+            json!({"metadata": name,
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "reader"},
+            "subjects": [{"kind": "ServiceAccount", "namespace": "default", "name": "reader"}]}),
+        ),
+    ];
+    for (path, object) in objects {
+        admin.call("POST", &path, JSON, &object.to_string()).await?;
+    }
+    let request = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}});
+    let answer = admin.ask("POST", &format!("{ACCOUNTS}/reader/token"), &request.to_string()).await?;
+    let answer: Value = serde_json::from_slice(&answer)?;
+    let token = answer["status"]["token"].as_str().ok_or("the server gave out no token")?;
+    for_seconds(&target.bearing(token), "token", seconds, Work::Get).await
+}
+
 /// Merge-patches single objects for some seconds.
 pub(crate) async fn patch(target: &Target, seconds: u64) -> Result<Value, Error> {
     for_seconds(target, "patch", seconds, Work::Patch).await

@@ -4,7 +4,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, LazyLock, Mutex, PoisonError},
 };
 
 use serde::{Deserialize, Serialize};
@@ -124,7 +124,9 @@ impl Authorizer {
     }
 
     fn policy(&self, store: &Store) -> Arc<Policy> {
-        let revisions = TABLES.map(|plural| store.table_revision(&table(plural)));
+        // Asked for every request: the names are made once.
+        static NAMES: LazyLock<[TableName; 4]> = LazyLock::new(|| TABLES.map(table));
+        let revisions = NAMES.each_ref().map(|table| store.table_revision(table));
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         match &*kept {
             Some(policy) if policy.revisions == revisions => Arc::clone(policy),

@@ -71,15 +71,21 @@ pub(super) fn with_status(mut response: Response<Body>, code: StatusCode) -> Res
     response
 }
 
-/// The same answer with warnings for the client to show.
+/// The same answer with warnings for the client to show. One that cannot be a header is left out.
 pub(super) fn with_warnings(mut response: Response<Body>, warnings: &[String]) -> Response<Body> {
-    for warning in warnings {
+    for warning in warnings.iter().filter(|text| !text.contains(char::is_control)) {
         let text = warning.replace('\\', "\\\\").replace('"', "\\\"");
-        if let Ok(value) = HeaderValue::from_str(&format!("299 - \"{text}\"")) {
+        if let Ok(value) = HeaderValue::from_bytes(format!("299 - \"{text}\"").as_bytes()) {
             response.headers_mut().append(header::WARNING, value);
         }
     }
     response
+}
+
+/// A page of metrics.
+pub(super) fn metrics(page: String) -> Response<Body> {
+    let media = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+    response(StatusCode::OK, media, Body::whole(page))
 }
 
 /// Plain text.

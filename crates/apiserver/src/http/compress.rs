@@ -7,15 +7,14 @@
 //! The real server also compresses watches that begin with the state. Here they go out as the bytes that all
 //! watchers share: to compress them for each would cost more than it saves.
 
-use std::{collections::VecDeque, io::Write};
+use std::io::Write;
 
 use bytes::Bytes;
 use flate2::{Compression, write::GzEncoder};
-use futures::{Stream, stream};
 use http::{HeaderValue, Response, header, request::Parts};
 use http_body::Body as _;
 
-use super::Body;
+use super::{Body, body::Rest};
 
 /// An answer must be larger than this to be compressed.
 const WORTHWHILE: u64 = 128 * 1024;
@@ -41,7 +40,7 @@ pub(super) fn for_client(parts: &Parts, response: Response<Body>) -> Response<Bo
         return response;
     };
     let is_json = response.headers().get(header::CONTENT_TYPE).is_some_and(|kind| kind == "application/json");
-    let is_large = response.body().size_hint().exact().is_some_and(|size| size > threshold);
+    let is_large = response.body().size_hint().lower() > threshold;
     if wanted && is_json && is_large { compressed(response) } else { response }
 }
 
@@ -60,8 +59,8 @@ fn weighs_gzip(accepted: &str) -> bool {
 
 fn compressed(response: Response<Body>) -> Response<Body> {
     let (mut head, body) = response.into_parts();
-    let body = match body.into_pieces() {
-        Ok(pieces) => Body::stream(gzip(pieces)),
+    let body = match body.into_rest() {
+        Ok((rest, charge)) => Body::made(Box::new(Gzip::of(rest)), None, charge),
         Err(endless) => return Response::from_parts(head, endless),
     };
     head.headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
@@ -69,26 +68,45 @@ fn compressed(response: Response<Body>) -> Response<Body> {
     Response::from_parts(head, body)
 }
 
-/// The pieces, compressed while they are read: nothing is held but what the client has not taken.
-fn gzip(pieces: VecDeque<Bytes>) -> impl Stream<Item = Bytes> + Send + 'static {
-    let encoder = GzEncoder::new(Vec::new(), Compression::fast());
-    stream::unfold(Some((pieces, encoder)), |state| async {
-        let (mut pieces, mut encoder) = state?;
-        while let Some(mut piece) = pieces.pop_front() {
-            if piece.len() > TURN {
-                let rest = piece.split_off(TURN);
-                pieces.push_front(rest);
+/// Pieces, compressed while they are read: nothing is held but what the client has not taken.
+struct Gzip {
+    rest: Rest,
+    /// What is left of a piece that is too long for one turn.
+    piece: Bytes,
+    encoder: Option<GzEncoder<Vec<u8>>>,
+}
+
+impl Gzip {
+    fn of(rest: Rest) -> Self {
+        let encoder = Some(GzEncoder::new(Vec::new(), Compression::fast()));
+        Self { rest, piece: Bytes::new(), encoder }
+    }
+}
+
+impl Iterator for Gzip {
+    type Item = Bytes;
+
+    fn next(&mut self) -> Option<Bytes> {
+        let mut encoder = self.encoder.take()?;
+        loop {
+            if self.piece.is_empty() {
+                match self.rest.next() {
+                    Some(piece) => self.piece = piece,
+                    None => {
+                        let rest = encoder.finish().expect("memory must take what is written to it");
+                        return Some(rest.into());
+                    }
+                }
             }
-            encoder.write_all(&piece).expect("memory must take what is written to it");
+            let part = self.piece.split_to(self.piece.len().min(TURN));
+            encoder.write_all(&part).expect("memory must take what is written to it");
             let ready = std::mem::take(encoder.get_mut());
             if !ready.is_empty() {
-                tokio::task::yield_now().await;
-                return Some((ready.into(), Some((pieces, encoder))));
+                self.encoder = Some(encoder);
+                return Some(ready.into());
             }
         }
-        let rest = encoder.finish().expect("memory must take what is written to it");
-        Some((rest.into(), None))
-    })
+    }
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@
 use http::{HeaderValue, header, request::Parts};
 use percent_encoding::percent_decode_str;
 
-use super::ApiServer;
+use super::{ApiServer, Origin, guard::too_many};
 use crate::{
     auth::{Identity, rbac::Action, token::ISSUER},
     error::{Error, Named, Reason, Result},
@@ -26,6 +26,9 @@ impl ApiServer {
             Some(token) if shown == Identity::anonymous() => {
                 let known = self.registry.authenticate(token, &[ISSUER.to_owned()]);
                 let (identity, _) = known.map_err(unauthorized)?;
+                if let Some(Origin(connection)) = parts.extensions.get::<Origin>() {
+                    connection.shown(&identity).map_err(too_many)?;
+                }
                 identity
             }
             _ => shown,

@@ -9,6 +9,8 @@ pub(super) enum Route {
     Health(String, Option<String>),
     /// `/version`.
     Version,
+    /// `/metrics`.
+    Metrics,
     /// `/.well-known/openid-configuration`.
     Issuer,
     /// `/openid/v1/jwks`.
@@ -72,6 +74,7 @@ impl Route {
                 Self::Health((*endpoint).to_owned(), check.first().map(|check| (*check).to_owned()))
             }
             ["version"] => Self::Version,
+            ["metrics"] => Self::Metrics,
             [".well-known", "openid-configuration"] => Self::Issuer,
             ["openid", "v1", "jwks"] => Self::Keys,
             ["openapi", "v2"] => Self::OpenApiV2,

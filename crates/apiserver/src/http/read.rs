@@ -9,17 +9,26 @@ use serde_json::{Map, Value, json};
 use super::{
     Body, Call, Observed,
     accept::{Shape, is_beta, negotiate},
-    answer, logs,
+    answer,
+    budget::Charge,
+    logs,
     path::Place,
     table,
 };
 use crate::{
     error::{Cause, Error, Named, Result},
     registry::{Presented, Resource},
+    store::Object,
 };
 
 /// Pieces of a list are joined until they are this long: fewer, larger writes.
 const CHUNK: usize = 64 * 1024;
+
+/// The same for pieces that are more work than copying: others wait for one of them.
+const SHORT_CHUNK: usize = 16 * 1024;
+
+/// What a list is made from is charged to its reader beyond this.
+const SMALL: usize = 1024 * 1024;
 
 impl Call<'_> {
     pub(super) async fn get(&self, place: &Place, resource: &Arc<Resource>) -> Result<Response<Body>> {
@@ -37,7 +46,12 @@ impl Call<'_> {
     }
 
     /// One object in the shape that the client wants.
-    pub(super) fn one(&self, resource: &Resource, shape: Shape, object: Presented) -> Result<Response<Body>> {
+    pub(super) fn one(
+        &self,
+        resource: &Arc<Resource>,
+        shape: Shape,
+        object: Presented,
+    ) -> Result<Response<Body>> {
         let revision = self.registry.store().is_durable().then(|| object.revision()).flatten();
         let mut response = match shape {
             Shape::Object => answer::bytes(object.into_bytes()),
@@ -45,8 +59,7 @@ impl Call<'_> {
             Shape::Table => {
                 let object = object.into_value();
                 let metadata = json!({"resourceVersion": object["metadata"]["resourceVersion"]});
-                let table = table::table(resource, &[object], metadata, self.row_object()?, self.now());
-                answer::json(&self.aged(table))
+                answer::json(&self.rows(resource)?.table(object, metadata))
             }
         };
         if let Some(revision) = revision {
@@ -85,17 +98,32 @@ impl Call<'_> {
         if let Some(remaining) = list.remaining {
             metadata.insert("remainingItemCount".into(), json!(remaining));
         }
-        let shown = self.registry.present_all(resource, &list.objects).await?;
-        if shape == Shape::Object {
-            return Ok(objects(resource, shown, metadata));
+        let (is_empty, bytes) = (list.objects.is_empty(), stored_bytes(&list.objects));
+        let rows = if shape == Shape::Table { Some(self.rows(resource)?) } else { None };
+        // Where items are the stored bytes, it is known how long the list will be.
+        let known = shape == Shape::Object && resource.is_stored_as_shown();
+        let untyped: usize = list.objects.iter().map(|object| object.untyped().len() + 2).sum();
+        let charge = if bytes > SMALL && self.is_limited() {
+            Some(self.guard.answer_memory(&self.identity, bytes).await?)
+        } else {
+            None
+        };
+        let shown = self.registry.show_all(resource, list.objects).await?;
+        if let Some(rows) = rows {
+            let (head, close) = rows.frame(&Value::Object(metadata), is_empty);
+            let items = shown.map(move |object| (None, rows.row(object.into_value()).to_string().into()));
+            return Ok(joined(head, Box::new(items), close, None, charge));
         }
-        if shape != Shape::Table {
+        if shape == Shape::MetadataList {
             let head = list_head("PartialObjectMetadataList", "meta.k8s.io/v1", metadata);
-            return Ok(joined(&head, shown.into_iter().map(|object| (None, partial_bytes(object)))));
+            let items = shown.map(|object| (None, partial_bytes(object)));
+            return Ok(joined(head, Box::new(items), "]}", None, charge));
         }
-        let values: Vec<Value> = shown.into_iter().map(Presented::into_value).collect();
-        let (metadata, include) = (Value::Object(metadata), self.row_object()?);
-        Ok(answer::json(&self.aged(table::table(resource, &values, metadata, include, self.now()))))
+        let head = list_head(&resource.list_kind, &resource.api_version(), metadata);
+        // Every item has a brace and all but the first a comma.
+        let length = (head.len() + untyped + 2).saturating_sub(usize::from(!is_empty));
+        let length = known.then_some(length as u64);
+        Ok(joined(head, objects(resource, shown), "]}", length, charge))
     }
 
     /// What a table shows of each object besides its cells.
@@ -111,17 +139,10 @@ impl Call<'_> {
         }
     }
 
-    /// A table in the version that the client asks for; the two differ in name alone.
-    fn aged(&self, mut table: Value) -> Value {
-        if is_beta(self.header(header::ACCEPT)) {
-            table["apiVersion"] = json!("meta.k8s.io/v1beta1");
-            for row in table["rows"].as_array_mut().into_iter().flatten() {
-                if row["object"]["apiVersion"] == json!("meta.k8s.io/v1") {
-                    row["object"]["apiVersion"] = json!("meta.k8s.io/v1beta1");
-                }
-            }
-        }
-        table
+    /// How the rows of a table are made for this client.
+    pub(super) fn rows(&self, resource: &Arc<Resource>) -> Result<table::Rows> {
+        let (include, beta) = (self.row_object()?, is_beta(self.header(header::ACCEPT)));
+        Ok(table::Rows { resource: Arc::clone(resource), include, now: self.now(), beta })
     }
 
     pub(super) fn now(&self) -> jiff::Timestamp {
@@ -160,12 +181,17 @@ impl Call<'_> {
     }
 }
 
-/// A list whose items are the stored bytes, joined but not encoded again.
-fn objects(resource: &Resource, items: Vec<Presented>, metadata: Map<String, Value>) -> Response<Body> {
-    let head = list_head(&resource.list_kind, &resource.api_version(), metadata);
+/// An item of a list, encoded, perhaps without its opening brace.
+type Item = (Option<u8>, Bytes);
+
+/// The items of a list of whole objects: the stored bytes, not encoded again.
+pub(super) fn objects(
+    resource: &Resource,
+    shown: impl Iterator<Item = Presented> + Send + 'static,
+) -> Box<dyn Iterator<Item = Item> + Send> {
     // Items of built-in lists do not repeat kind and version, items of custom ones do.
     let typed = resource.custom().is_none();
-    let pieces = items.into_iter().map(|object| match object {
+    Box::new(shown.map(move |object| match object {
         Presented::Stored(object) if typed => (Some(b'{'), object.untyped()),
         Presented::Converted(mut value) if typed => {
             if let Some(map) = value.as_object_mut() {
@@ -174,12 +200,15 @@ fn objects(resource: &Resource, items: Vec<Presented>, metadata: Map<String, Val
             (None, value.to_string().into())
         }
         other => (None, other.into_bytes()),
-    });
-    joined(&head, pieces)
+    }))
+}
+
+fn stored_bytes(objects: &[Arc<Object>]) -> usize {
+    objects.iter().map(|object| object.bytes.len()).sum()
 }
 
 /// A list up to its first item.
-fn list_head(kind: &str, api_version: &str, metadata: Map<String, Value>) -> String {
+pub(super) fn list_head(kind: &str, api_version: &str, metadata: Map<String, Value>) -> String {
     let metadata = Value::Object(metadata);
     format!(
         "{{\"kind\":{},\"apiVersion\":{},\"metadata\":{metadata},\"items\":[",
@@ -188,31 +217,56 @@ fn list_head(kind: &str, api_version: &str, metadata: Map<String, Value>) -> Str
     )
 }
 
-/// A list of encoded items, each perhaps without its opening brace.
-fn joined(head: &str, items: impl Iterator<Item = (Option<u8>, Bytes)>) -> Response<Body> {
-    let mut chunks: Vec<Bytes> = Vec::new();
-    let mut buffer = BytesMut::from(head.as_bytes());
-    for (index, (brace, item)) in items.enumerate() {
-        if index > 0 {
-            buffer.put_u8(b',');
-        }
-        buffer.extend(brace);
-        append(&mut buffer, &mut chunks, item);
-    }
-    buffer.put_slice(b"]}");
-    chunks.push(buffer.freeze());
-    answer::body(Body::chunks(chunks))
+/// A list of encoded items between its two ends.
+pub(super) fn joined(
+    head: String,
+    items: Box<dyn Iterator<Item = Item> + Send>,
+    close: &'static str,
+    length: Option<u64>,
+    charge: Option<Charge>,
+) -> Response<Body> {
+    let buffer = BytesMut::from(head.as_bytes());
+    let chunk = if length.is_some() { CHUNK } else { SHORT_CHUNK };
+    let pieces = Joined { buffer, items: Some(items), chunk, close, first: true, large: None };
+    answer::body(Body::made(Box::new(pieces), length, charge))
 }
 
-fn append(buffer: &mut BytesMut, chunks: &mut Vec<Bytes>, piece: Bytes) {
-    if piece.len() >= CHUNK {
-        chunks.push(buffer.split().freeze());
-        chunks.push(piece);
-        return;
-    }
-    buffer.put_slice(&piece);
-    if buffer.len() >= CHUNK {
-        chunks.push(buffer.split().freeze());
+/// The pieces of a list. Small items are joined, large ones go out as they are.
+struct Joined {
+    buffer: BytesMut,
+    items: Option<Box<dyn Iterator<Item = Item> + Send>>,
+    chunk: usize,
+    close: &'static str,
+    first: bool,
+    large: Option<Bytes>,
+}
+
+impl Iterator for Joined {
+    type Item = Bytes;
+
+    fn next(&mut self) -> Option<Bytes> {
+        if let Some(large) = self.large.take() {
+            return Some(large);
+        }
+        let items = self.items.as_mut()?;
+        self.buffer.reserve(self.chunk);
+        for (brace, item) in items {
+            if !std::mem::replace(&mut self.first, false) {
+                self.buffer.put_u8(b',');
+            }
+            self.buffer.extend(brace);
+            if item.len() >= self.chunk {
+                self.large = Some(item);
+            } else {
+                self.buffer.put_slice(&item);
+            }
+            if self.large.is_some() || self.buffer.len() >= self.chunk {
+                return Some(self.buffer.split().freeze());
+            }
+        }
+        self.items = None;
+        self.buffer.put_slice(self.close.as_bytes());
+        Some(self.buffer.split().freeze())
     }
 }
 

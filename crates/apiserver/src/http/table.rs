@@ -7,6 +7,8 @@ mod builtin;
 mod format;
 mod jsonpath;
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -40,48 +42,79 @@ pub(super) enum RowObject {
     Whole,
 }
 
-/// The table of these objects.
-pub(super) fn table(
-    resource: &Resource,
-    objects: &[Value],
-    metadata: Value,
-    include: RowObject,
-    now: Timestamp,
-) -> Value {
-    let (columns, rows): (Vec<Column>, Vec<Vec<Value>>) = match resource.custom() {
-        Some(served) => {
-            (custom_columns(served), objects.iter().map(|object| custom_row(served, object, now)).collect())
+/// Makes rows of the objects of one resource.
+#[derive(Debug)]
+pub(super) struct Rows {
+    pub(super) resource: Arc<Resource>,
+    pub(super) include: RowObject,
+    pub(super) now: Timestamp,
+    /// Whether the client asks for the version before; the two differ in name alone.
+    pub(super) beta: bool,
+}
+
+impl Rows {
+    fn columns(&self) -> Vec<Column> {
+        match self.resource.custom() {
+            Some(served) => custom_columns(served),
+            None => builtin::printer(&self.resource.group, &self.resource.plural).columns(),
         }
-        None => {
-            let printer = builtin::printer(&resource.group, &resource.plural);
-            (printer.columns(), objects.iter().map(|object| printer.row(object, now)).collect())
+    }
+
+    fn api_version(&self) -> &'static str {
+        if self.beta { "meta.k8s.io/v1beta1" } else { "meta.k8s.io/v1" }
+    }
+
+    /// A table up to its first row, and what comes after the last. Without rows there may be no list to hold them.
+    pub(super) fn frame(&self, metadata: &Value, is_empty: bool) -> (String, &'static str) {
+        let columns = self.columns();
+        // The printer of kinds that show nothing of their own writes no list where there are no rows.
+        let bare =
+            self.resource.custom().is_none() && columns.iter().any(|column| column.name == "Created At");
+        let columns = Value::Array(columns.iter().map(Column::to_json).collect());
+        let version = self.api_version();
+        let (open, close) = if bare && is_empty { ("null", "}") } else { ("[", "]}") };
+        let head = format!(
+            "{{\"kind\":\"Table\",\"apiVersion\":\"{version}\",\"metadata\":{metadata},\"columnDefinitions\":{columns},\
+             \"rows\":{open}"
+        );
+        (head, close)
+    }
+
+    /// The row of an object.
+    pub(super) fn row(&self, object: Value) -> Value {
+        let printer = match self.resource.custom() {
+            Some(_) => None,
+            None => Some(builtin::printer(&self.resource.group, &self.resource.plural)),
+        };
+        let cells = match (&printer, self.resource.custom()) {
+            (Some(printer), _) => printer.row(&object, self.now),
+            (None, Some(served)) => custom_row(served, &object, self.now),
+            (None, None) => Vec::new(),
+        };
+        let conditions = printer.and_then(|printer| printer.conditions(&object));
+        let mut shown = match self.include {
+            RowObject::Nothing => Value::Null,
+            RowObject::Metadata => without_legacy(partial(object)),
+            RowObject::Whole => object,
+        };
+        if self.beta && shown["apiVersion"] == json!("meta.k8s.io/v1") {
+            shown["apiVersion"] = json!(self.api_version());
         }
-    };
-    // The printer of kinds that show nothing of their own writes no list where there are no rows.
-    let bare = resource.custom().is_none() && columns.iter().any(|column| column.name == "Created At");
-    let rows: Vec<Value> = objects
-        .iter()
-        .zip(rows)
-        .map(|(object, cells)| {
-            let shown = match include {
-                RowObject::Nothing => Value::Null,
-                RowObject::Metadata => without_legacy(partial(object.clone())),
-                RowObject::Whole => object.clone(),
-            };
-            let mut row = json!({"cells": cells, "object": shown});
-            let printer =
-                resource.custom().is_none().then(|| builtin::printer(&resource.group, &resource.plural));
-            if let Some(conditions) = printer.and_then(|printer| printer.conditions(object)) {
-                row["conditions"] = conditions;
-            }
-            row
+        let mut row = json!({"cells": cells, "object": shown});
+        if let Some(conditions) = conditions {
+            row["conditions"] = conditions;
+        }
+        row
+    }
+
+    /// The table of one object.
+    pub(super) fn table(&self, object: Value, metadata: Value) -> Value {
+        json!({
+            "kind": "Table", "apiVersion": self.api_version(), "metadata": metadata,
+            "columnDefinitions": self.columns().iter().map(Column::to_json).collect::<Vec<_>>(),
+            "rows": [self.row(object)],
         })
-        .collect();
-    json!({
-        "kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": metadata,
-        "columnDefinitions": columns.iter().map(Column::to_json).collect::<Vec<_>>(),
-        "rows": if bare && rows.is_empty() { Value::Null } else { Value::Array(rows) },
-    })
+    }
 }
 
 /// Metadata without the annotations that carry fields of other versions: rows show the object before it is

@@ -8,19 +8,16 @@ use std::{collections::VecDeque, sync::Arc, time::Duration};
 use bytes::Bytes;
 use http::{Response, header};
 use serde_json::{Value, json};
-use tokio::{
-    sync::OwnedSemaphorePermit,
-    time::{Instant, MissedTickBehavior},
-};
+use tokio::time::{Instant, MissedTickBehavior};
 
 use super::{
     Body, Call,
     accept::{Shape, negotiate},
     answer,
-    guard::unwound,
+    guard::{Watching, unwound},
     path::Place,
     read::{partial, partial_bytes},
-    table::{self, RowObject},
+    table,
 };
 use crate::{
     environment::Environment,
@@ -56,7 +53,7 @@ impl Call<'_> {
             (Some(true), _) | (_, 0) => WatchStart::Now,
             (_, revision) => WatchStart::After(revision),
         };
-        let permit = self.guard.watch()?;
+        let permit = self.guard.watch(&self.identity, self.is_limited())?;
         let watch = match self.registry.watch(resource, &WatchOptions { start }) {
             // A revision that is gone is told inside the stream, as the real server does.
             Err(error) if error.code == 410 => return Ok(answer::body(Body::whole(failure(&error)))),
@@ -68,11 +65,12 @@ impl Call<'_> {
             watch,
             options,
             shape,
-            row_object: self.row_object()?,
+            rows: self.rows(resource)?,
             environment: environment.clone(),
             resource: Arc::clone(resource),
             catalog: self.registry.catalog_changes(),
-            initial: Vec::new().into_iter(),
+            initial: Box::new(std::iter::empty()),
+            changes: VecDeque::new(),
             queue: VecDeque::new(),
             ended: false,
             _permit: permit,
@@ -133,16 +131,18 @@ struct Lines {
     watch: Watch,
     options: ListOptions,
     shape: Shape,
-    row_object: RowObject,
+    rows: table::Rows,
     environment: Environment,
     resource: Arc<Resource>,
     catalog: tokio::sync::watch::Receiver<Arc<Catalog>>,
     /// What existed when the watch began and has not been sent yet: pointers, not lines, so that a client that is
     /// slow to read costs no copy of it all.
-    initial: std::vec::IntoIter<Presented>,
+    initial: Box<dyn Iterator<Item = Presented> + Send>,
+    /// Changes that are not lines yet, for the same reason.
+    changes: VecDeque<Seen>,
     queue: VecDeque<Bytes>,
     ended: bool,
-    _permit: OwnedSemaphorePermit,
+    _permit: Watching,
     /// Whether a table's columns were told already: they are told once.
     told: bool,
 }
@@ -163,7 +163,7 @@ impl Lines {
             return Ok(());
         }
         snapshot.objects.retain(|object| self.wants(object));
-        self.initial = self.registry.present_all(&self.resource, &snapshot.objects).await?.into_iter();
+        self.initial = self.registry.show_all(&self.resource, snapshot.objects).await?;
         if initial == Some(true) && bookmarks {
             let line = self.bookmark(snapshot.revision, true);
             self.queue.push_back(line);
@@ -194,17 +194,19 @@ impl Lines {
                 if lines.ended {
                     return None;
                 }
+                if let Some(seen) = lines.changes.pop_front() {
+                    match unwound(lines.change(&seen)).await {
+                        Ok(line) => lines.queue.extend(line),
+                        Err(error) => lines.fail(&error),
+                    }
+                    continue;
+                }
                 tokio::select! {
                     biased;
-                    changes = lines.watch.next() => {
-                        let taken = async {
-                            lines.take(changes).await;
-                            Ok(())
-                        };
-                        if let Err(error) = unwound(taken).await {
-                            lines.fail(&error);
-                        }
-                    }
+                    changes = lines.watch.next() => match changes {
+                        Ok(changes) => lines.changes = changes.into(),
+                        Err(gone) => lines.fail(&too_old(gone.requested, gone.oldest)),
+                    },
                     () = withdrawn(&mut lines.catalog, &lines.resource) => return None,
                     () = tokio::time::sleep_until(deadline) => return None,
                     _ = ticks.tick(), if bookmarks => {
@@ -214,19 +216,6 @@ impl Lines {
                 }
             }
         })
-    }
-
-    async fn take(&mut self, changes: Result<Vec<Seen>, crate::store::Compacted>) {
-        let changes = match changes {
-            Ok(changes) => changes,
-            Err(gone) => return self.fail(&too_old(gone.requested, gone.oldest)),
-        };
-        for seen in &changes {
-            match self.change(seen).await {
-                Ok(line) => self.queue.extend(line),
-                Err(error) => return self.fail(&error),
-            }
-        }
     }
 
     fn fail(&mut self, error: &Error) {
@@ -283,8 +272,8 @@ impl Lines {
             Shape::Metadata | Shape::MetadataList => partial(object),
             Shape::Table => {
                 let metadata = json!({"resourceVersion": object["metadata"]["resourceVersion"]});
-                let now = self.environment.now();
-                let mut table = table::table(&self.resource, &[object], metadata, self.row_object, now);
+                self.rows.now = self.environment.now();
+                let mut table = self.rows.table(object, metadata);
                 if std::mem::replace(&mut self.told, true) {
                     table["columnDefinitions"] = Value::Null;
                 }

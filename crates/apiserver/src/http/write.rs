@@ -10,6 +10,7 @@ use super::{
     accept::{Shape, negotiate, not_acceptable},
     answer,
     path::Place,
+    read::{joined, list_head, objects},
     yaml,
 };
 use crate::{
@@ -68,11 +69,12 @@ impl Call<'_> {
         Ok(value)
     }
 
-    fn written(&self, resource: &Resource, written: Written) -> Result<Response<Body>> {
+    fn written(&self, resource: &Arc<Resource>, written: Written) -> Result<Response<Body>> {
         let shape = negotiate(self.header(header::ACCEPT))?;
         let response = self.one(resource, shape, written.object)?;
         let code = if written.created { StatusCode::CREATED } else { StatusCode::OK };
-        Ok(answer::with_warnings(answer::with_status(response, code), &written.warnings))
+        self.warnings.add_first(&written.warnings);
+        Ok(answer::with_status(response, code))
     }
 
     pub(super) async fn create(&self, place: &Place, resource: &Arc<Resource>) -> Result<Response<Body>> {
@@ -252,8 +254,8 @@ impl Call<'_> {
             Deleted::Gone(last) if returns_object(resource) => answer::json(&last),
             Deleted::Gone(last) => answer::json(&deleted_status(resource, &last)),
         };
-        let warning = delete_warning(resource, &options);
-        Ok(answer::with_warnings(response, warning.as_slice()))
+        self.warnings.add_first(delete_warning(resource, &options).as_slice());
+        Ok(response)
     }
 
     pub(super) async fn delete_collection(
@@ -264,22 +266,13 @@ impl Call<'_> {
         let (options, write) = self.delete_options()?;
         let list = self.query.list(resource, place.namespace.as_deref())?;
         let gone = self.registry.delete_collection(resource, &list, &options, &write).await?;
-        let typed = resource.custom().is_none();
-        let mut metadata = json!({"resourceVersion": self.registry.store().revision().to_string()});
-        if !typed {
-            metadata["continue"] = json!("");
+        let mut metadata = Map::new();
+        metadata.insert("resourceVersion".into(), json!(self.registry.store().revision().to_string()));
+        if resource.custom().is_some() {
+            metadata.insert("continue".into(), json!(""));
         }
-        let items = gone.into_iter().map(|object| {
-            let mut value = object.into_value();
-            if let (true, Some(map)) = (typed, value.as_object_mut()) {
-                map.retain(|key, _| key != "kind" && key != "apiVersion");
-            }
-            value
-        });
-        Ok(answer::json(&json!({
-            "kind": resource.list_kind, "apiVersion": resource.api_version(), "metadata": metadata,
-            "items": items.collect::<Vec<_>>(),
-        })))
+        let head = list_head(&resource.list_kind, &resource.api_version(), metadata);
+        Ok(joined(head, objects(resource, gone.into_iter()), "]}", None, None))
     }
 }
 

@@ -10,9 +10,16 @@ use crate::error::{Error, Reason, Result};
 
 const RBAC: &str = "rbac.authorization.k8s.io";
 
+/// What those may see who watch over the server.
+const MONITORING: [&str; 8] =
+    ["/healthz", "/healthz/*", "/livez", "/livez/*", "/metrics", "/metrics/slis", "/readyz", "/readyz/*"];
+
+fn see(paths: &[&str]) -> Value {
+    json!([{"nonResourceURLs": paths, "verbs": ["get"]}])
+}
+
 /// Who may do what before anybody was given anything: role, rules, and the groups that have it.
 fn roles() -> [(&'static str, Value, &'static [&'static str]); 5] {
-    let see = |paths: &[&str]| json!([{"nonResourceURLs": paths, "verbs": ["get"]}]);
     let health = ["/healthz", "/livez", "/readyz", "/version", "/version/"];
     let discovery = [
         "/api",
@@ -77,14 +84,7 @@ impl Registry {
             self.ensure("", "namespaces", "", json!({"metadata": {"name": name}}))?;
         }
         for (name, rules, groups) in roles() {
-            let metadata = json!({"name": name, "labels": {"kubernetes.io/bootstrapping": "rbac-defaults"},
-                "annotations": {"rbac.authorization.kubernetes.io/autoupdate": "true"}});
-            self.ensure(RBAC, "clusterroles", "", json!({"metadata": metadata, "rules": rules}))?;
-            let subjects =
-                groups.iter().map(|group| json!({"apiGroup": RBAC, "kind": "Group", "name": group}));
-            let binding = json!({"metadata": metadata, "subjects": subjects.collect::<Vec<_>>(),
-                "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": name}});
-            self.ensure(RBAC, "clusterrolebindings", "", binding)?;
+            self.ensure_role(name, rules, groups)?;
         }
         for role in AGGREGATED.lines() {
             let role = serde_json::from_str(role).map_err(Error::internal)?;
@@ -116,7 +116,18 @@ impl Registry {
             "",
             json!({"metadata": {"name": "kubernetes"}, "spec": {"cidrs": ["10.96.0.0/16"]}}),
         )?;
-        self.ensure("", "services", "default", api_service())
+        self.ensure("", "services", "default", api_service())?;
+        self.ensure_role("system:monitoring", see(&MONITORING), &["system:monitoring"])
+    }
+
+    fn ensure_role(&self, name: &str, rules: Value, groups: &[&str]) -> Result<()> {
+        let metadata = json!({"name": name, "labels": {"kubernetes.io/bootstrapping": "rbac-defaults"},
+            "annotations": {"rbac.authorization.kubernetes.io/autoupdate": "true"}});
+        self.ensure(RBAC, "clusterroles", "", json!({"metadata": metadata, "rules": rules}))?;
+        let subjects = groups.iter().map(|group| json!({"apiGroup": RBAC, "kind": "Group", "name": group}));
+        let binding = json!({"metadata": metadata, "subjects": subjects.collect::<Vec<_>>(),
+            "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": name}});
+        self.ensure(RBAC, "clusterrolebindings", "", binding)
     }
 
     fn ensure(&self, group: &str, plural: &str, namespace: &str, value: Value) -> Result<()> {

@@ -116,6 +116,19 @@ impl Registry {
             .map_err(|why| unreadable_list(resource, first, concerned.len(), &why))
     }
 
+    /// The same, one after the other: what nobody has to be asked for is converted when it is wanted.
+    pub(crate) async fn show_all(
+        &self,
+        resource: &Arc<Resource>,
+        objects: Vec<Arc<Object>>,
+    ) -> Result<Box<dyn Iterator<Item = Presented> + Send>> {
+        if objects.iter().any(|object| resource.webhook_for(object).is_some()) {
+            return Ok(Box::new(self.present_all(resource, &objects).await?.into_iter()));
+        }
+        let resource = Arc::clone(resource);
+        Ok(Box::new(objects.into_iter().map(move |object| resource.present(&object))))
+    }
+
     async fn present_by_webhook(
         &self,
         resource: &Resource,

@@ -8,6 +8,7 @@ use crate::{
     auth::{
         Identity,
         token::{ISSUER, LEGACY_ISSUER, Unrecognised},
+        verified::Basis,
     },
     error::{Cause, Error, Named, Result},
     store::Key,
@@ -104,48 +105,69 @@ impl Registry {
         Ok(())
     }
 
+    /// How often a token was known already, and how often its signature had to be checked.
+    pub(crate) fn tokens_seen(&self) -> (u64, u64) {
+        self.verified.seen()
+    }
+
     /// Whose token this is, and for which of the audiences it was made. Fails with what a review says.
     pub fn authenticate(
         &self,
         token: &str,
         audiences: &[String],
     ) -> std::result::Result<(Identity, Vec<String>), String> {
-        let refused = |why: &str| format!("[invalid bearer token, {why}]");
+        let now = self.environment().now();
+        if let Some(known) = self.verified.get(token, now) {
+            let shared = shared_audiences(&known.claims, audiences, now)?;
+            if known.stands(self.store()) {
+                return Ok((known.identity.clone(), shared));
+            }
+            let mut basis = Vec::new();
+            return match self.identity_of(token, &known.claims, &mut basis) {
+                Some(identity) => {
+                    self.verified.renew(token, &known, identity.clone(), basis);
+                    Ok((identity, shared))
+                }
+                None => {
+                    self.verified.forget(token);
+                    Err(refused(INVALIDATED))
+                }
+            };
+        }
         let claims = self.signer.verify(token).map_err(|why| match why {
             Unrecognised::Foreign => "invalid bearer token".to_owned(),
             Unrecognised::Forged => refused("go-jose/go-jose: error in cryptographic primitive"),
         })?;
-        let invalidated = "service account token has been invalidated";
-        if text(&claims, "/iss") == LEGACY_ISSUER {
-            let identity = self.legacy_identity(token, &claims).ok_or_else(|| refused(invalidated))?;
-            return Ok((identity, audiences.to_vec()));
+        let shared = shared_audiences(&claims, audiences, now)?;
+        let mut basis = Vec::new();
+        let identity = self.identity_of(token, &claims, &mut basis).ok_or_else(|| refused(INVALIDATED))?;
+        self.verified.put(token, claims, identity.clone(), basis, now);
+        Ok((identity, shared))
+    }
+
+    /// The user of a token, and everything that says so.
+    fn identity_of(&self, token: &str, claims: &Value, basis: &mut Vec<Basis>) -> Option<Identity> {
+        match text(claims, "/iss") {
+            LEGACY_ISSUER => self.legacy_identity(token, claims, basis),
+            _ => self.bound_identity(claims, basis),
         }
-        let own: Vec<String> = serde_json::from_value(claims["aud"].clone()).unwrap_or_default();
-        let shared: Vec<String> = audiences.iter().filter(|one| own.contains(one)).cloned().collect();
-        if shared.is_empty() {
-            let why = format!(
-                "token audiences {} is invalid for the target audiences {}",
-                quoted(&own),
-                quoted(audiences)
-            );
-            return Err(refused(&why));
-        }
-        let now = self.environment().now().as_second();
-        if claims["exp"].as_i64().is_none_or(|end| now > end) {
-            return Err(refused("service account token has expired"));
-        }
-        if claims["nbf"].as_i64().is_some_and(|start| now < start) {
-            return Err(refused("service account token is not valid yet"));
-        }
-        self.bound_identity(&claims).map(|identity| (identity, shared)).ok_or_else(|| refused(invalidated))
+    }
+
+    /// An object that a token rests on.
+    fn basis(&self, plural: &str, namespace: &str, name: &str, basis: &mut Vec<Basis>) -> Option<Value> {
+        let namespace = if plural == "nodes" { "" } else { namespace };
+        let (table, key) = (table_of("", plural), Key::new(namespace, name));
+        let object = self.store().get(&table, &key)?;
+        basis.push((table, key, object.revision));
+        Some(decode::stored(&object))
     }
 
     /// The user of a token, as long as everything that it is bound to exists.
-    fn bound_identity(&self, claims: &Value) -> Option<Identity> {
+    fn bound_identity(&self, claims: &Value, basis: &mut Vec<Basis>) -> Option<Identity> {
         let own = &claims["kubernetes.io"];
         let namespace = text(own, "/namespace");
         let (name, uid) = (text(own, "/serviceaccount/name"), text(own, "/serviceaccount/uid"));
-        let account = self.core("serviceaccounts", namespace, name)?;
+        let account = self.basis("serviceaccounts", namespace, name, basis)?;
         if text(&account, "/metadata/uid") != uid {
             return None;
         }
@@ -156,11 +178,12 @@ impl Registry {
         for (_, plural, claim) in BOUND {
             let Some(bound) = own.get(claim) else { continue };
             let (name, uid) = (text(bound, "/name"), text(bound, "/uid"));
-            let bound_to_node = claim == "node" && own.get("pod").is_some();
-            let found = self.core(plural, namespace, name);
             // The node of a Pod is told, but a Pod may outlive it.
-            if !bound_to_node && found.is_none_or(|found| text(&found, "/metadata/uid") != uid) {
-                return None;
+            if claim != "node" || own.get("pod").is_none() {
+                let found = self.basis(plural, namespace, name, basis)?;
+                if text(&found, "/metadata/uid") != uid {
+                    return None;
+                }
             }
             if claim != "secret" {
                 extra(&format!("{claim}-name"), name);
@@ -173,13 +196,13 @@ impl Registry {
     }
 
     /// The user of a token in a Secret, as long as the Secret holds it.
-    fn legacy_identity(&self, token: &str, claims: &Value) -> Option<Identity> {
+    fn legacy_identity(&self, token: &str, claims: &Value, basis: &mut Vec<Basis>) -> Option<Identity> {
         let claim = |name: &str| claims[format!("kubernetes.io/serviceaccount/{name}")].as_str();
         let namespace = claim("namespace")?;
-        let secret = self.core("secrets", namespace, claim("secret.name")?)?;
+        let secret = self.basis("secrets", namespace, claim("secret.name")?, basis)?;
         let held = text(&secret, "/data/token");
         let encoded = base64::Engine::encode(&base64::engine::general_purpose::STANDARD, token);
-        let account = self.core("serviceaccounts", namespace, claim("service-account.name")?)?;
+        let account = self.basis("serviceaccounts", namespace, claim("service-account.name")?, basis)?;
         let uid = claim("service-account.uid")?;
         let valid = held == encoded && text(&account, "/metadata/uid") == uid;
         let identity = Identity::service_account(namespace, claim("service-account.name")?);
@@ -226,6 +249,41 @@ impl Registry {
     }
 }
 
+const INVALIDATED: &str = "service account token has been invalidated";
+
+fn refused(why: &str) -> String {
+    format!("[invalid bearer token, {why}]")
+}
+
+/// For which of the audiences a token was made, if it is valid now. One in a Secret is for all of them and has no end.
+fn shared_audiences(
+    claims: &Value,
+    audiences: &[String],
+    now: Timestamp,
+) -> std::result::Result<Vec<String>, String> {
+    if text(claims, "/iss") == LEGACY_ISSUER {
+        return Ok(audiences.to_vec());
+    }
+    let own: Vec<&str> = claims["aud"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let shared: Vec<String> = audiences.iter().filter(|one| own.contains(&one.as_str())).cloned().collect();
+    if shared.is_empty() {
+        let why = format!(
+            "token audiences {} is invalid for the target audiences {}",
+            quoted(&own),
+            quoted(audiences)
+        );
+        return Err(refused(&why));
+    }
+    let now = now.as_second();
+    if claims["exp"].as_i64().is_none_or(|end| now > end) {
+        return Err(refused("service account token has expired"));
+    }
+    if claims["nbf"].as_i64().is_some_and(|start| now < start) {
+        return Err(refused("service account token is not valid yet"));
+    }
+    Ok(shared)
+}
+
 fn lifetime(spec: &Value) -> Result<i64> {
     let seconds = spec["expirationSeconds"].as_i64().unwrap_or(3600);
     let why = if seconds < 600 {
@@ -241,7 +299,7 @@ fn lifetime(spec: &Value) -> Result<i64> {
 }
 
 /// A list as Go prints it with `%q`.
-fn quoted(list: &[String]) -> String {
+fn quoted(list: &[impl std::fmt::Debug]) -> String {
     let items: Vec<String> = list.iter().map(|one| format!("{one:?}")).collect();
     format!("[{}]", items.join(" "))
 }

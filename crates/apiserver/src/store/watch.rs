@@ -14,6 +14,10 @@ use super::{
 /// How many changes one poll of a watch takes out of the history.
 const BATCH: usize = 128;
 
+/// How many bytes of objects it takes, but always one change: who is slow to read holds on to them, and they may have
+/// left the history by then.
+const BATCH_BYTES: usize = 256 * 1024;
+
 /// Where a watch begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Start {
@@ -124,13 +128,25 @@ impl Watch {
         let visible = self.store.visible();
         let state = self.store.read();
         let Some(table): Option<&Table> = state.tables.get(&self.table) else { return Ok(Vec::new()) };
-        let entries = table.history.after(self.position, visible, BATCH)?;
+        let mut entries = table.history.after(self.position, visible, BATCH)?;
+        let found = entries.len();
+        entries.truncate(within(&entries));
         self.position = match entries.last() {
-            Some(last) if entries.len() == BATCH => last.event.object.revision,
+            Some(last) if found == BATCH || entries.len() < found => last.event.object.revision,
             _ => self.position.max(state.revision.min(visible)),
         };
         Ok(entries.into_iter().map(Seen).collect())
     }
+}
+
+/// How many of the entries are taken at once.
+fn within(entries: &[Arc<Entry>]) -> usize {
+    let mut bytes = 0;
+    let fits = |entry: &&Arc<Entry>| {
+        bytes += entry.event.object.bytes.len();
+        bytes <= BATCH_BYTES
+    };
+    entries.iter().take_while(fits).count().max(1)
 }
 
 impl Watch {

@@ -173,3 +173,98 @@ async fn keys_of_extras_are_read_as_they_are_written() {
     let odd: [(&str, &[u8]); 2] = [("Impersonate-User", b"jane"), ("Impersonate-Extra-%ff", b"x")];
     assert_eq!(who(&server, &odd).await, Err(400));
 }
+
+#[tokio::test]
+async fn the_headers_of_a_front_proxy_say_nothing_to_a_server_without_one() {
+    let server = Server::new();
+    let (eve, nobody) = (server.as_user(Identity::new("eve", [])), server.as_user(Identity::anonymous()));
+    for header in ["X-Remote-User", "X-Remote-Group", "X-Remote-Uid", "X-Remote-Extra-Scopes"] {
+        for said in ways("system:masters") {
+            let mut headers = said.headers(header);
+            headers.push(("X-Remote-User", b"admin"));
+            headers.push(("X-Remote-Group", b"system:masters"));
+            let user = who(&eve, &headers).await.unwrap();
+            assert_eq!(user, json!({"username": "eve", "groups": ["system:authenticated"]}), "{}", said.what);
+            assert_eq!(who(&nobody, &headers).await, Err(403), "{header}, {}", said.what);
+        }
+    }
+}
+
+#[tokio::test]
+async fn no_way_to_write_a_path_leads_past_what_its_sender_may_do() {
+    let server = Server::new();
+    for name in ["one", "two"] {
+        let object = json!({"metadata": {"name": name}, "data": {"secret": name}});
+        server.post("/api/v1/namespaces/default/configmaps", &object).await.ok();
+    }
+    let role = json!({"metadata": {"name": "one"}, "rules": [
+        {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"], "resourceNames": ["one"]},
+        {"nonResourceURLs": ["/healthz/*", "/version/*"], "verbs": ["get"]}]});
+    server.post(&format!("{RBAC}/clusterroles"), &role).await.ok();
+    let binding = json!({"metadata": {"name": "one"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "one"},
+        "subjects": [{"kind": "User", "name": "eve", "apiGroup": "rbac.authorization.k8s.io"}]});
+    server.post(&format!("{RBAC}/clusterrolebindings"), &binding).await.ok();
+    let eve = server.as_user(Identity::new("eve", []));
+    let maps = "/api/v1/namespaces/default/configmaps";
+    assert_eq!(eve.get(&format!("{maps}/one")).await.ok()["data"]["secret"], "one");
+    let mut paths: Vec<String> = [
+        "/two",
+        "//two",
+        "/one/../two",
+        "/one%2f..%2ftwo",
+        "/one%2F..%2Ftwo",
+        "/one/%2e%2e/two",
+        "/./two",
+        "/%2e/two",
+        "/two%00",
+        "/one%00/../two",
+        "/%ff",
+        "/%c3",
+        "/two?name=one",
+        "/two;one",
+        "/two%3Fone",
+        "/two%23one",
+        "/two%20",
+        "/%74wo",
+        "/t%77o",
+        "/two/",
+        "/two/status",
+        "/one%2fstatus/../../two",
+        "/two%252f..%252fone",
+        "/TWO",
+        "/two%0a",
+        "/two%5c..%5cone",
+        "?fieldSelector=metadata.name%3Dtwo",
+    ]
+    .iter()
+    .map(|end| format!("{maps}{end}"))
+    .collect();
+    paths.extend(
+        [
+            "//api/v1/namespaces/default/configmaps/two",
+            "/api/v1/namespaces/default%2fconfigmaps%2ftwo",
+            "/api/v1/namespaces/x%2f..%2fdefault/configmaps/two",
+            "/api/v1/watch/namespaces/default/configmaps/two?timeoutSeconds=1",
+            "/healthz/../api/v1/namespaces/default/configmaps/two",
+            "/healthz/%2e%2e/api/v1/configmaps",
+            "/healthz/..%2fapi%2fv1%2fconfigmaps",
+            "/version/../metrics",
+            "/version/%2e%2e/metrics",
+            "/%6detrics",
+            "/metrics/",
+            "//metrics",
+            "/healthz/../metrics",
+            "/version/..%2fmetrics",
+        ]
+        .map(str::to_owned),
+    );
+    for path in paths {
+        let answer = eve.get(&path).await;
+        let code = answer.status.as_u16();
+        assert!([400, 403, 404].contains(&code), "{path}: {code} {}", answer.body);
+        assert!(!answer.body.to_string().contains(r#""secret":"two""#), "{path}: {}", answer.body);
+        let admin = server.get(&path).await;
+        assert!(admin.status.as_u16() < 500, "{path}: {}", admin.body);
+    }
+}

@@ -5,14 +5,17 @@
 mod access;
 mod admission;
 mod audit;
+mod bed;
 mod certificates;
 mod compression;
+mod connections;
 mod conversion;
 mod custom;
 mod deletion;
 mod discovery;
 mod events;
 mod fidelity;
+mod flow;
 mod growth;
 mod hook;
 mod hostile;

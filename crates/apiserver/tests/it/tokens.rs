@@ -265,6 +265,66 @@ async fn a_secret_made_for_a_token_gets_one() {
     );
 }
 
+/// The code with which a bearer of the token asks who it is.
+async fn code(server: &Server, token: &str) -> u16 {
+    let review = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"});
+    bearer(server, token, Method::POST, WHO_AM_I, &review).await.status.as_u16()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_token_that_was_just_used_ends_at_once_with_what_it_rests_on() {
+    let server = server().await;
+    server.post(SECRETS, &json!({"metadata": {"name": "s"}})).await.ok();
+    server.post(PODS, &pod("p", "robot")).await.ok();
+    server.post("/api/v1/nodes", &json!({"metadata": {"name": "n"}})).await.ok();
+    let legacy = json!({"metadata": {"name": "old", "annotations": {"kubernetes.io/service-account.name": "robot"}},
+        "type": "kubernetes.io/service-account-token"});
+    let legacy = server.post(SECRETS, &legacy).await.ok();
+    let legacy = STANDARD.decode(legacy["data"]["token"].as_str().unwrap()).unwrap();
+    let bound =
+        |kind: &str, name: &str| json!({"boundObjectRef": {"kind": kind, "apiVersion": "v1", "name": name}});
+    let objects = [
+        (token(&server, &bound("Secret", "s")).await, format!("{SECRETS}/s")),
+        (token(&server, &bound("Pod", "p")).await, format!("{PODS}/p?gracePeriodSeconds=0")),
+        (token(&server, &bound("Node", "n")).await, "/api/v1/nodes/n".to_owned()),
+        (String::from_utf8(legacy).unwrap(), format!("{SECRETS}/old")),
+    ];
+    for (token, path) in &objects {
+        for _ in 0..3 {
+            assert_eq!(code(&server, token).await, 201, "{path}");
+        }
+        // A change of the object is no end of it.
+        let plain = path.split('?').next().unwrap();
+        server.merge(plain, &json!({"metadata": {"labels": {"a": "b"}}})).await.ok();
+        assert_eq!(code(&server, token).await, 201, "{path} was changed");
+        server.delete(path, &Value::Null).await.ok();
+        assert_eq!(code(&server, token).await, 401, "{path} is gone");
+    }
+    let account = token(&server, &json!({})).await;
+    assert_eq!(code(&server, &account).await, 201);
+    server.delete(&format!("{ACCOUNTS}/robot"), &Value::Null).await.ok();
+    assert_eq!(code(&server, &account).await, 401);
+    // Another account of the same name is another account.
+    server.post(ACCOUNTS, &json!({"metadata": {"name": "robot"}})).await.ok();
+    assert_eq!(code(&server, &account).await, 401);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_token_that_was_just_used_ends_with_its_time_and_serves_its_audience_alone() {
+    let server = server().await;
+    let short = token(&server, &json!({"expirationSeconds": 600})).await;
+    tokio::time::sleep(Duration::from_secs(598)).await;
+    assert_eq!(code(&server, &short).await, 201);
+    tokio::time::sleep(Duration::from_secs(4)).await;
+    assert_eq!(code(&server, &short).await, 401, "it was verified four seconds ago, and has ended since");
+    let other = token(&server, &json!({"audiences": ["vault"]})).await;
+    let asked = json!({"spec": {"token": other, "audiences": ["vault"]}});
+    assert_eq!(server.post(REVIEWS, &asked).await.ok()["status"]["authenticated"], true);
+    assert_eq!(code(&server, &other).await, 401, "what is known of it is whom it is for");
+    let other = format!("{}A", &short[..short.len() - 1]);
+    assert_eq!(code(&server, &other).await, 401);
+}
+
 async fn as_other(server: &Server, headers: &[(&str, &str)]) -> Answer {
     server.with_headers(Method::POST, WHO_AM_I, headers, &json!({})).await
 }

@@ -265,7 +265,7 @@ pub(super) async fn converge(
         Err(other) => return Err(other),
     };
     let problem = problem.or(storage::grow_backups(&running, ctx).await?);
-    schedule::follow(&running, ctx, &seen).await?;
+    let problem = problem.or(schedule::follow(&running, ctx, &seen).await?);
     let current = current_set(db, ctx)?;
     let size = storage::wanted_template(&running, current.as_deref());
     let server = storage::unchanged(build::stateful_set(&running, &size), current.as_deref());

@@ -13,15 +13,22 @@ use super::{
     controller::Error,
     status::Seen,
 };
+use crate::workload::Problem;
 
-/// Enters what the schedule has done, and lets go what is no longer kept.
-pub(super) async fn follow(db: &Database, ctx: &Context<Database>, seen: &Seen) -> Result<(), Error> {
-    enter(db, ctx, seen).await?;
-    prune(db, ctx, seen).await
+/// Enters what the schedule has done, and lets go what is no longer kept. What hinders that is told, and hinders nothing
+/// else.
+pub(super) async fn follow(
+    db: &Database,
+    ctx: &Context<Database>,
+    seen: &Seen,
+) -> Result<Option<Problem>, Error> {
+    let problem = enter(db, ctx, seen).await?;
+    prune(db, ctx, seen).await?;
+    Ok(problem)
 }
 
-async fn enter(db: &Database, ctx: &Context<Database>, seen: &Seen) -> Result<(), Error> {
-    let Some(schedule) = &seen.schedule else { return Ok(()) };
+async fn enter(db: &Database, ctx: &Context<Database>, seen: &Seen) -> Result<Option<Problem>, Error> {
+    let Some(schedule) = &seen.schedule else { return Ok(None) };
     let known: BTreeSet<String> = seen.backups.iter().map(|backup| backup.name_any()).collect();
     let mut new: Vec<&Arc<Job>> = seen
         .jobs
@@ -31,13 +38,18 @@ async fn enter(db: &Database, ctx: &Context<Database>, seen: &Seen) -> Result<()
         .filter(|job| job.meta().deletion_timestamp.is_none())
         .collect();
     new.sort_by_key(|job| job.name_any());
+    let mut problem = None;
     for job in new {
         match ctx.create(build::scheduled_backup(db, job)).await {
-            Err(error) if !error.is_already_exists() => return Err(Error::CreateBackup(error)),
+            // Such as that of a Job whose name somebody chose too long.
+            Err(error) if !error.is_already_exists() => match Problem::of(&error) {
+                Some(found) => problem = Some(found),
+                None => return Err(Error::CreateBackup(error)),
+            },
             _ => {}
         }
     }
-    Ok(())
+    Ok(problem)
 }
 
 /// Whether a schedule has made a Job that keeps its files under its own name: those of earlier operators did not.

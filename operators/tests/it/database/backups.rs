@@ -23,6 +23,7 @@ on_both_clusters! { operator =>
     scheduled_backups_beyond_those_that_are_kept_go_with_their_jobs
     a_database_that_goes_with_its_data_takes_its_scheduled_backups_with_it
     the_volume_for_backups_grows_as_the_spec_says
+    a_job_that_no_backup_can_be_named_after_is_told
 }
 
 mod alone {
@@ -126,6 +127,23 @@ async fn scheduled_backups_beyond_those_that_are_kept_go_with_their_jobs(bed: Be
     gone(&bed, "db-backup-2").await;
     tokio::time::sleep(std::time::Duration::from_secs(2)).await;
     assert!(bed.dynamic("databasebackup").get_opt("db-backup-2").await.unwrap().is_none());
+}
+
+/// A name that a Job can have and a DatabaseBackup cannot: that is told, and stops nothing else.
+async fn a_job_that_no_backup_can_be_named_after_is_told(bed: Bed) {
+    create(&bed, "database", database("db", json!({"backup": {"schedule": "@yearly"}}))).await;
+    settled(&bed, "db").await;
+    let name = "b".repeat(60);
+    due(&bed, &name).await;
+    let message = condition(&bed, "db", "Degraded", "True", "Invalid").await;
+    assert!(message.contains(&name) && message.contains("at most 56"), "{message}");
+    merge(&bed, "db", json!({"spec": {"backup": {"schedule": "@monthly"}}})).await;
+    eventually("the schedule is the new one", || async {
+        (bed.api::<CronJob>().get("db-backup").await.unwrap().spec.schedule == "@monthly").then_some(())
+    })
+    .await;
+    bed.api::<Job>().delete(&name, &DeleteParams::background()).await.unwrap();
+    condition(&bed, "db", "Degraded", "False", "AsExpected").await;
 }
 
 async fn a_database_that_goes_with_its_data_takes_its_scheduled_backups_with_it(bed: Bed) {

@@ -52,7 +52,7 @@ async fn unfit_parameters(bed: Bed) {
     })
     .await;
 
-    merge(&bed, "db", json!({"spec": {"parameters": {"work_mem": null, "wrok_mem": "8MB"}}})).await;
+    merge(&bed, "db", json!({"spec": {"parameters": {"work_mem": null, "work_memo": "8MB"}}})).await;
     condition(&bed, "db", "Progressing", "True", "CheckingParameters").await;
     let jobs = bed.api::<Job>();
     let name = eventually("a server is tried", || async {
@@ -90,7 +90,7 @@ async fn unfit_parameters(bed: Bed) {
         (cron.spec.schedule == "0 3 * * *").then_some(())
     })
     .await;
-    merge(&bed, "db", json!({"spec": {"parameters": {"work_mem": "4MB", "wrok_mem": null}}})).await;
+    merge(&bed, "db", json!({"spec": {"parameters": {"work_mem": "4MB", "work_memo": null}}})).await;
     settled(&bed, "db").await;
     condition(&bed, "db", "Degraded", "False", "AsExpected").await;
     assert_eq!(bed.api::<Pod>().get("db-0").await.unwrap().uid(), before.uid(), "the server went on running");

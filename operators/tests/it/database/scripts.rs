@@ -251,7 +251,7 @@ fn what_was_broken_off_and_what_earlier_operators_left_makes_room() {
 #[test]
 fn a_server_that_does_not_start_says_why_and_that_it_is_of_no_use_to_try_again() {
     const UNFIT: i32 = 78;
-    let said = "LOG:  unrecognized configuration parameter \"wrok_mem\"";
+    let said = "LOG:  unrecognized configuration parameter \"work_memo\"";
     let volume = Volume::new();
     volume.program("postgres", "grep -q work_mem \"$SCRATCH/check/candidate.conf\"");
     let settings = [("SETTINGS", "work_mem = '8MB'")];

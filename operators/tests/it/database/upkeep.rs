@@ -61,8 +61,8 @@ async fn a_misspelt_parameter_leaves_the_server_running(bed: Bed) {
     let rows = fill(&bed, "db").await;
     let before = bed.api::<Pod>().get("db-0").await.unwrap();
     for (wrong, why) in [
-        (json!({"wrok_mem": "8MB"}), "unrecognized configuration parameter"),
-        (json!({"wrok_mem": null, "work_mem": "lots"}), "invalid value for parameter"),
+        (json!({"work_memo": "8MB"}), "unrecognized configuration parameter"),
+        (json!({"work_memo": null, "work_mem": "lots"}), "invalid value for parameter"),
         (json!({"work_mem": null, "shared_preload_libraries": "nosuch"}), "could not access file"),
     ] {
         merge(&bed, "db", json!({"spec": {"parameters": wrong}})).await;

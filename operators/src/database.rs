@@ -1,9 +1,11 @@
 //! Database: a PostgreSQL server with its storage, credentials, backups and restores.
 //!
 //! [`api`] holds the types, [`controller`] the flow of a Database, [`restore`] how its data comes from a backup,
-//! [`credentials`] how its passwords follow its Secret, [`deletion`] its end, [`backups`] the flow of a DatabaseBackup,
-//! [`build`] what is wanted (pure), [`storage`] how volumes grow, [`status`] what is reported (pure), [`cron`] when the next
-//! backup is due (pure), [`webhook`] what is refused before it is stored. What runs in the Pods stands in `scripts/`.
+//! [`credentials`] how its passwords follow its Secret, [`parameters`] which settings its server gets, [`conflict`] what is
+//! in its way, [`deletion`] its end; [`backups`] the flow of a DatabaseBackup, [`schedule`] how scheduled backups become one,
+//! [`jobs`] how Jobs are made; [`build`] what is wanted (pure), [`storage`] how volumes grow, [`status`] what is reported
+//! (pure), [`cron`] when the next backup is due (pure), [`webhook`] what is refused before it is stored. What runs in the Pods
+//! stands in `scripts/`.
 
 use kube::core::ObjectMeta;
 use windlass::{Operator, webhook::Conversion};
@@ -11,12 +13,16 @@ use windlass::{Operator, webhook::Conversion};
 pub mod api;
 mod backups;
 mod build;
+mod conflict;
 mod controller;
 mod credentials;
 mod cron;
 mod deletion;
+mod jobs;
+mod parameters;
 mod quantity;
 mod restore;
+mod schedule;
 mod status;
 mod storage;
 pub mod webhook;

@@ -140,9 +140,9 @@ pub struct Backup {
     #[serde(default)]
     pub suspend: bool,
 
-    /// When, as in cron: minute, hour, day of the month, month, day of the week.
+    /// When, as in cron: minute, hour, day of the month, month, day of the week; or a word such as `@daily`.
     #[serde(default = "default_schedule")]
-    #[schemars(length(min = 9, max = 100))]
+    #[schemars(length(min = 1, max = 100))]
     pub schedule: String,
 
     /// The time zone of the schedule, such as `Europe/Rome`.
@@ -158,7 +158,13 @@ pub struct Backup {
     #[serde(default)]
     pub retention: Retention,
 
-    /// Where backups are kept: a volume of the same size as the data's unless set.
+    /// How long one backup may take, in seconds. One that takes longer is ended, and has failed.
+    #[serde(default = "default_deadline")]
+    #[schemars(range(min = 60, max = 604_800))]
+    pub active_deadline_seconds: i64,
+
+    /// Where backups are kept. A volume that can grow and cannot shrink: unless set, of the size of the data's for each copy
+    /// that is kept and for one more, which is being taken.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Target")]
     pub target: Option<Target>,
@@ -180,6 +186,7 @@ impl Default for Backup {
             time_zone: default_time_zone(),
             method: Method::default(),
             retention: Retention::default(),
+            active_deadline_seconds: default_deadline(),
             target: None,
         }
     }
@@ -342,6 +349,11 @@ pub struct DatabaseStatus {
     #[schemars(with = "Location")]
     pub restored_from: Option<Location>,
 
+    /// The parameters that the server has: those of the spec, once a server was seen to start with them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "BTreeMap<String, String>")]
+    pub parameters: Option<BTreeMap<String, String>>,
+
     /// Whether the data is there: made, or restored.
     #[serde(default)]
     pub initialized: bool,
@@ -356,12 +368,22 @@ pub struct DatabaseStatus {
     #[schemars(with = "Time")]
     pub next_backup: Option<Time>,
 
+    /// The schedule that is kept, with its time zone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    pub schedule: Option<String>,
+
+    /// Since when it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Time")]
+    pub scheduled_since: Option<Time>,
+
     /// The label selector of the Pods.
     #[serde(default)]
     pub selector: String,
 
     /// Ready: the server answers. Progressing: something is being made or changed. Degraded: something needs a person.
-    /// BackupHealthy: the last backup succeeded. CredentialsSynced: the server accepts what the Secret says.
+    /// BackupHealthy: the last backup succeeded, and none is overdue. CredentialsSynced: the server accepts what the Secret says.
     /// StorageResizing: a volume grows.
     #[serde(default)]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["type".into()]))]
@@ -380,6 +402,11 @@ fn default_schedule() -> String {
 
 fn default_time_zone() -> String {
     "Etc/UTC".into()
+}
+
+/// Six hours: before the next one of the default schedule is due, and enough for a terabyte at 50 MB/s.
+fn default_deadline() -> i64 {
+    6 * 60 * 60
 }
 
 fn default_count() -> i32 {

@@ -1,4 +1,5 @@
-//! The flow of a DatabaseBackup: a Job, and what became of it. Its files go with it: [`removal`].
+//! The flow of a DatabaseBackup: a Job, its own or the schedule's, and what became of it. Its files go with it:
+//! [`removal`].
 
 mod removal;
 
@@ -9,7 +10,7 @@ use k8s_openapi::{
         batch::v1::Job,
         core::v1::{PersistentVolumeClaim, Pod},
     },
-    apimachinery::pkg::apis::meta::v1::Condition,
+    apimachinery::pkg::apis::meta::v1::{Condition, Time},
 };
 use kube::ResourceExt;
 use serde_json::Value;
@@ -19,10 +20,10 @@ use windlass::{
 };
 
 use super::{
-    api::{Database, DatabaseBackup, DatabaseBackupStatus, Phase},
+    api::{Database, DatabaseBackup, DatabaseBackupStatus, Location, Phase},
     build,
     controller::Error,
-    status,
+    jobs, status,
 };
 use crate::workload::{Problem, Settings, pods, reasons, report};
 
@@ -35,6 +36,10 @@ pub fn controller(settings: Settings) -> Controller<DatabaseBackups> {
         .owns::<Job>()
         .reads::<Pod>()
         .reads::<PersistentVolumeClaim>()
+        .watches::<Job, _>(|job: &Job, _: &Reader| {
+            let scheduled = job.labels().contains_key(build::SCHEDULED);
+            scheduled.then(|| ObjectKey::of(job)).into_iter().collect()
+        })
         .watches::<Database, _>(|db: &Database, cache: &Reader| {
             let all = cache.list::<DatabaseBackup>(db.namespace().as_deref()).unwrap_or_default();
             let of_it = all.iter().filter(|backup| backup.spec.database_ref.name == db.name_any());
@@ -74,28 +79,55 @@ impl Reconciler for DatabaseBackups {
             let known = db.status.as_ref().map(|status| status.conditions.clone()).unwrap_or_default();
             conditions::holds(&known, READY)
         });
-        let running = ctx.owned::<Job>().map_err(Error::Read)?;
+        if build::is_scheduled(&backup) {
+            return scheduled(&backup, ctx).await;
+        }
         let Some(db) = ready else {
             // A backup that runs goes on: its Job knows better whether the server answers.
-            if running.is_empty() {
+            if ctx.owned::<Job>().map_err(Error::Read)?.is_empty() {
                 let message = format!("the Database {name} is not ready");
                 let waiting = Problem::new("WaitingForDatabase", message);
                 tell(&backup, ctx, judged(&backup, ctx, Phase::Pending, &waiting)).await?;
             }
             return Ok(Action::await_change());
         };
-        let applied = ctx.apply(Children::new().with(build::backup_job(&db, &backup))).await;
-        let job = applied.map_err(Error::ApplyChildren)?.all::<Job>().into_iter().next().unwrap_or_default();
-        observe(&backup, ctx, &db, &job).await?;
+        let db = build::of_data(&db);
+        let wanted = build::backup_job(&db, &backup);
+        // One that is on its way out makes room for another, and its end is an event.
+        if let Some(job) = jobs::ensure(ctx, wanted, Children::new()).await.map_err(Error::ApplyChildren)? {
+            observe(&backup, ctx, build::location(&db, &backup), &job).await?;
+        }
         Ok(Action::await_change())
     }
+}
+
+/// Follows a Job of the schedule.
+async fn scheduled(backup: &DatabaseBackup, ctx: &Context<DatabaseBackup>) -> Result<Action, Error> {
+    let namespace = backup.namespace();
+    let name = build::backup_job_name(backup);
+    let job = ctx.get::<Job>(namespace.as_deref(), &name).map_err(Error::Read)?;
+    let db =
+        ctx.get::<Database>(namespace.as_deref(), &backup.spec.database_ref.name).map_err(Error::Read)?;
+    match (job, db) {
+        (Some(job), Some(db)) => {
+            observe(backup, ctx, build::location(&build::of_data(&db), backup), &job).await?;
+        }
+        _ => {
+            let why = format!("the Job {name} went before it told how the backup ended");
+            let mut new = judged(backup, ctx, Phase::Failed, &Problem::new("BackupFailed", &why));
+            new.completion_time = Some(Time(ctx.now()));
+            new.error = Some(why);
+            tell(backup, ctx, new).await?;
+        }
+    }
+    Ok(Action::await_change())
 }
 
 /// Reports how far the Job is.
 async fn observe(
     backup: &DatabaseBackup,
     ctx: &Context<DatabaseBackup>,
-    db: &Database,
+    location: Location,
     job: &Job,
 ) -> Result<(), Error> {
     let started = job.status.as_ref().and_then(|status| status.start_time.clone());
@@ -106,16 +138,20 @@ async fn observe(
         new.size_kib = size(ctx, job)?;
         new
     } else if let Some((at, why)) = status::job_failure(job) {
+        let why = jobs::why(ctx, job, why).map_err(Error::Read)?;
         let mut new = judged(backup, ctx, Phase::Failed, &Problem::new("BackupFailed", &why));
         new.completion_time = Some(at);
         new.error = Some(why);
         new
     } else {
-        judged(backup, ctx, Phase::Running, &Problem::new("BackingUp", "the backup is being taken"))
+        // A Pod that cannot begin is no failure before the deadline, and is told all the same.
+        let trouble = pods::trouble(&jobs::of_job(ctx, job).map_err(Error::Read)?);
+        let doing = trouble.unwrap_or_else(|| Problem::new("BackingUp", "the backup is being taken"));
+        judged(backup, ctx, Phase::Running, &doing)
     };
     new.start_time = started.or(new.start_time);
     // Also of one that is not complete: whoever deletes it deletes what is there.
-    new.location = Some(build::location(db, backup));
+    new.location = Some(location);
     tell(backup, ctx, new).await
 }
 
@@ -149,15 +185,8 @@ fn judged(
 
 /// The size that the Job's Pod has left as its last word.
 fn size(ctx: &Context<DatabaseBackup>, job: &Job) -> Result<Option<i64>, Error> {
-    let all = ctx.list::<Pod>(job.namespace().as_deref()).map_err(Error::Read)?;
-    let name = job.name_any();
-    let ours = all.iter().filter(|pod| pod.labels().get("batch.kubernetes.io/job-name") == Some(&name));
-    let mut words = ours.flat_map(|pod| {
-        let ended =
-            pods::container_statuses(pod).filter_map(|status| status.state.as_ref()?.terminated.as_ref());
-        ended.filter_map(|ended| ended.message.clone()).collect::<Vec<_>>()
-    });
-    Ok(words.find_map(|word| serde_json::from_str::<Value>(&word).ok()?["sizeKiB"].as_i64()))
+    let word = jobs::last_word(ctx, job).map_err(Error::Read)?;
+    Ok(word.and_then(|word| serde_json::from_str::<Value>(&word).ok()?["sizeKiB"].as_i64()))
 }
 
 async fn tell(

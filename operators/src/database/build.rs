@@ -1,6 +1,7 @@
 //! What a Database wants to exist. Pure: a spec comes in, children leave.
 
 mod jobs;
+mod options;
 mod server;
 
 use std::collections::BTreeMap;
@@ -16,15 +17,16 @@ use serde_json::{Value, json};
 use super::{
     api::{Backup, Bootstrap, Database, Storage},
     cron::{self, Schedule},
-    quantity,
+    parameters, quantity,
 };
 use crate::workload::{INSTANCE, Problem, reasons};
 
 pub(super) use jobs::{
-    backup_job, cron_job, is_no_backup, last_backup, last_backup_name, location, login_job, removal_job,
-    restore_job, restore_name,
+    FAILED_HISTORY, MADE_FROM, SCHEDULED, STARTING_DEADLINE, backup_job, backup_job_name, check_job,
+    cron_job, is_no_backup, is_scheduled, last_backup, last_backup_name, location, login_job, removal_job,
+    restore_job, restore_name, schedule_name, scheduled_backup,
 };
-pub(super) use server::stateful_set;
+pub(super) use server::{SERVER_HASH, stateful_set};
 
 /// The label that ties objects to one Database and no other, even one of the same name that came before.
 pub(super) const UID: &str = "database.example.com/uid";
@@ -62,7 +64,28 @@ pub(super) fn check(db: &Database) -> Result<(), Problem> {
             db.spec.storage.size
         )));
     }
+    check_bootstrap(db)?;
+    parameters::check(db)?;
     check_schedule(db)
+}
+
+/// The superuser has a password of its own, and roles that begin with `pg_` are PostgreSQL's.
+fn check_bootstrap(db: &Database) -> Result<(), Problem> {
+    let bootstrap = bootstrap(db);
+    if bootstrap.owner == "postgres" || bootstrap.owner.starts_with("pg_") {
+        return Err(Problem::spec(format!(
+            "spec.bootstrap.owner is {:?}, which is a role of PostgreSQL's own; write another one, such as app. In a \
+             Database that is there already, take a Logical DatabaseBackup and restore it into a new one",
+            bootstrap.owner
+        )));
+    }
+    if ["template0", "template1"].contains(&bootstrap.database.as_str()) {
+        return Err(Problem::spec(format!(
+            "spec.bootstrap.database is {:?}, which is a template for others; write another one, such as app",
+            bootstrap.database
+        )));
+    }
+    Ok(())
 }
 
 fn check_schedule(db: &Database) -> Result<(), Problem> {
@@ -224,6 +247,41 @@ pub(super) fn secret(db: &Database, password: &str, superuser: &str) -> Secret {
     }
 }
 
+/// The annotation of a volume for backups whose size follows the data's and the retention.
+pub(super) const SIZED: &str = "database.example.com/sized-by-default";
+
+/// The volume for backups that the spec asks for, or that holds all copies that are kept and the one that is being taken.
+/// The second says whether the spec asks.
+pub(super) fn backup_storage(db: &Database) -> (Storage, bool) {
+    let backup = backup(db);
+    if let Some(target) = backup.target {
+        return (target.persistent_volume_claim, true);
+    }
+    let copies = u32::try_from(backup.retention.count).unwrap_or_default().saturating_add(1);
+    let size = quantity::times(&db.spec.storage.size, copies);
+    let size = size.unwrap_or_else(|| db.spec.storage.size.clone());
+    (Storage { size, ..db.spec.storage.clone() }, false)
+}
+
+/// The claim of the volume for backups.
+pub(super) fn backups(db: &Database) -> PersistentVolumeClaim {
+    let (storage, asked) = backup_storage(db);
+    let mut claim = claim(db, backup_claim(&db.name_any()), &storage);
+    if !asked {
+        claim.metadata.annotations.get_or_insert_default().insert(SIZED.to_owned(), "true".to_owned());
+    }
+    claim
+}
+
+/// The Database as it is, not as it is asked to be: another major version than the data's runs nothing.
+pub(super) fn of_data(db: &Database) -> Database {
+    let mut db = db.clone();
+    if let Some(version) = db.status.as_ref().and_then(|status| status.version.clone()) {
+        db.spec.version = version;
+    }
+    db
+}
+
 /// A claim that outlives the Database unless its deletion policy says otherwise.
 pub(super) fn claim(db: &Database, name: String, storage: &Storage) -> PersistentVolumeClaim {
     let spec: Value = json!({
@@ -254,6 +312,7 @@ pub(super) fn config(db: &Database) -> ConfigMap {
         ("backup.sh", include_str!("scripts/backup.sh").to_owned()),
         ("passwords.sh", include_str!("scripts/passwords.sh").to_owned()),
         ("login.sh", include_str!("scripts/login.sh").to_owned()),
+        ("check.sh", include_str!("scripts/check.sh").to_owned()),
     ];
     ConfigMap {
         metadata: metadata(db, config_name(db)),
@@ -262,18 +321,36 @@ pub(super) fn config(db: &Database) -> ConfigMap {
     }
 }
 
-/// `postgresql.conf`: the user's settings, and behind them those that the operator needs.
+/// `postgresql.conf`: what initdb has found out about this system, what follows from the memory limit, the user's settings,
+/// and behind them those that the operator needs.
 fn settings(db: &Database) -> String {
-    let quoted = |value: &str| value.replace('\'', "''");
-    let user = db.spec.parameters.iter().map(|(name, value)| format!("{name} = '{}'\n", quoted(value)));
+    // A backslash begins an escape within quotes.
+    let quoted = |value: &str| value.replace('\\', "\\\\").replace('\'', "''");
+    let line = |name: &str, value: &str| format!("{name} = '{}'\n", quoted(value));
+    let made = format!("include_if_exists '{}/postgresql.conf'\n", server::PGDATA);
+    let memory = memory_settings(db).into_iter().map(|(name, value)| line(name, &value));
+    let wal = line("wal_level", "replica");
+    let user = db.spec.parameters.iter().map(|(name, value)| line(name, value));
     let own = [
         ("listen_addresses", "*"),
         ("port", "5432"),
         ("unix_socket_directories", "/tmp"),
         ("password_encryption", "scram-sha-256"),
-        ("wal_level", "replica"),
     ];
-    user.chain(own.map(|(name, value)| format!("{name} = '{value}'\n"))).collect()
+    let own = own.map(|(name, value)| line(name, value));
+    std::iter::once(made).chain(memory).chain([wal]).chain(user).chain(own).collect()
+}
+
+/// A quarter of the memory for the server's own cache, as its makers advise, and three for what the system caches too.
+fn memory_settings(db: &Database) -> Vec<(&'static str, String)> {
+    let resources = db.spec.pod.as_ref().and_then(|pod| pod.resources.as_ref());
+    let limit = resources.and_then(|resources| resources.limits.as_ref()?.get("memory"));
+    let limit = limit.and_then(|limit| quantity::bytes(&limit.0)).map(|bytes| bytes >> 20);
+    let Some(limit) = limit.filter(|limit| *limit >= 64) else { return Vec::new() };
+    vec![
+        ("shared_buffers", format!("{}MB", limit / 4)),
+        ("effective_cache_size", format!("{}MB", limit * 3 / 4)),
+    ]
 }
 
 /// The Services: for the StatefulSet, for writing, for reading.

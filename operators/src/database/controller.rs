@@ -8,6 +8,7 @@ use k8s_openapi::api::{
     core::v1::{ConfigMap, Event as CoreEvent, PersistentVolumeClaim, Pod, Secret, Service},
 };
 use kube::{Api, Resource, ResourceExt, api::ListParams};
+use serde_json::json;
 use windlass::{
     Action, Children, Context, Controller, Event, Object, ObjectKey, Reader, ReconcileError, Reconciler,
     conditions::{self, READY},
@@ -16,9 +17,11 @@ use windlass::{
 
 use super::{
     api::{Database, DatabaseBackup},
-    build,
+    build, conflict,
     credentials::{self, Credentials},
-    deletion, restore,
+    deletion,
+    parameters::Verdict,
+    restore, schedule,
     status::{self, Seen},
     storage,
 };
@@ -72,9 +75,12 @@ pub enum Error {
     /// The finalizer could not be added or removed.
     #[error("failed to change the finalizer")]
     Finalize(#[source] windlass::Error),
-    /// The last backup could not be asked for.
-    #[error("failed to create the last backup")]
+    /// A backup could not be asked for, or entered.
+    #[error("failed to create a backup")]
     CreateBackup(#[source] windlass::Error),
+    /// A backup, or the Job that takes it, could not be deleted.
+    #[error("failed to delete a backup")]
+    DeleteBackup(#[source] windlass::Error),
     /// The events of the StatefulSet could not be read.
     #[error("failed to read the events of the StatefulSet")]
     ReadEvents(#[source] Box<kube::Error>),
@@ -97,6 +103,7 @@ impl Error {
             | Self::Restart(source)
             | Self::DeleteData(source)
             | Self::CreateBackup(source)
+            | Self::DeleteBackup(source)
             | Self::Finalize(source)
             | Self::UpdateStatus(source) => Some(source),
         }
@@ -132,7 +139,7 @@ pub fn controller(settings: Settings) -> Controller<Databases> {
         .owns::<CronJob>()
         .owns::<Job>()
         .watches::<Secret, _>(credentials::owner)
-        .watches::<PersistentVolumeClaim, _>(by_label::<PersistentVolumeClaim>)
+        .watches::<PersistentVolumeClaim, _>(conflict::of_claim)
         .watches::<Job, _>(by_label::<Job>)
         .watches::<DatabaseBackup, _>(interested)
         .permits([
@@ -140,7 +147,7 @@ pub fn controller(settings: Settings) -> Controller<Databases> {
             rbac::rule("", ["persistentvolumeclaims"], ["create", "patch", "delete"]),
             rbac::rule("", ["pods"], ["patch", "delete"]),
             rbac::rule("", ["events"], ["list"]),
-            rbac::rule("database.example.com", ["databasebackups"], ["create"]),
+            rbac::rule("database.example.com", ["databasebackups"], ["create", "delete"]),
         ]);
     settings.apply(pods::watched(controller, build::UID))
 }
@@ -182,6 +189,14 @@ impl Reconciler for Databases {
             tell(&db, ctx, &seen).await?;
             return Err(Error::Build(problem));
         }
+        let conflict = conflict::find(&db, ctx)?;
+        let has_data = db.status.as_ref().is_some_and(|status| status.initialized);
+        if conflict.is_some() && !has_data {
+            // It is an event when the other one goes.
+            seen.problem = conflict;
+            tell(&db, ctx, &seen).await?;
+            return Ok(Action::await_change());
+        }
         warn(&db, ctx);
         if ctx.guard(FINALIZER).await.map_err(Error::Finalize)?.is_finished() {
             // It was deleted since this run began; the next one takes the other path.
@@ -192,13 +207,14 @@ impl Reconciler for Databases {
             tell(&db, ctx, &seen).await?;
             return Err(error);
         }
-        let seen = look(&db, ctx)?;
+        let mut seen = look(&db, ctx)?;
+        seen.problem = conflict;
         if restore::is_due(&db, &seen) {
             return restore::proceed(&db, ctx, seen).await;
         }
         match restore::record(&db, ctx, &seen).await? {
-            Some(restored) => converge(&restored, ctx, seen).await,
-            None => converge(&db, ctx, seen).await,
+            Some(restored) => Box::pin(converge(&restored, ctx, seen)).await,
+            None => Box::pin(converge(&db, ctx, seen)).await,
         }
     }
 }
@@ -214,80 +230,137 @@ fn warn(db: &Database, ctx: &Context<Database>) {
 }
 
 /// What outlives the Database: credentials, and a volume for backups.
-async fn ensure_lasting(db: &Database, ctx: &Context<Database>) -> Result<(), Error> {
+pub(super) async fn ensure_lasting(db: &Database, ctx: &Context<Database>) -> Result<(), Error> {
     credentials::ensure(db, ctx).await?;
-    ensure_backup_claim(db, ctx).await
+    // Backups have a volume of their own: one that is lost with the data saves nobody.
+    ensure_claim(ctx, build::backups(db)).await
 }
 
-pub(super) async fn ensure_claim(
-    db: &Database,
-    ctx: &Context<Database>,
-    name: String,
-    storage: &super::api::Storage,
-) -> Result<(), Error> {
-    let found = ctx.get::<PersistentVolumeClaim>(db.namespace().as_deref(), &name).map_err(Error::Read)?;
-    if found.is_some() {
+pub(super) async fn ensure_claim(ctx: &Context<Database>, claim: PersistentVolumeClaim) -> Result<(), Error> {
+    let found = ctx.get::<PersistentVolumeClaim>(ctx.key().namespace(), &claim.name_any());
+    if found.map_err(Error::Read)?.is_some() {
         return Ok(());
     }
-    match ctx.create(build::claim(db, name, storage)).await {
+    match ctx.create(claim).await {
         Err(error) if !error.is_already_exists() => Err(Error::CreateClaim(error)),
         _ => Ok(()),
     }
 }
 
-/// Backups have a volume of their own: one that is lost with the data saves nobody.
-async fn ensure_backup_claim(db: &Database, ctx: &Context<Database>) -> Result<(), Error> {
-    let backup = build::backup(db);
-    let storage =
-        backup.target.map_or_else(|| db.spec.storage.clone(), |target| target.persistent_volume_claim);
-    ensure_claim(db, ctx, build::backup_claim(&db.name_any()), &storage).await
-}
-
 /// Runs the server.
-async fn converge(db: &Database, ctx: &Context<Database>, mut seen: Seen) -> Result<Action, Error> {
+pub(super) async fn converge(
+    db: &Database,
+    ctx: &Context<Database>,
+    mut seen: Seen,
+) -> Result<Action, Error> {
+    let told = seen.problem.take();
+    adopt(db, ctx, &seen).await?;
+    let verdict = Verdict::of(db, ctx, &seen)?;
+    let running = verdict.applied_to(db);
+    let running = record(&running, ctx, &mut seen, &verdict).await?;
     let (set, claim) = (seen.set.clone(), seen.claim.clone());
-    seen.problem = storage::shrinks(db, claim.as_deref()).map(|why| Problem::new("ShrinkRefused", why));
-    let recorded;
-    let db = if storage::must_record(db, claim.as_deref()) {
-        // Recorded first, and only then anything is changed. What follows must know of the record, or the status at
-        // the end of this run would take it back.
-        let mut status = status::observed(db, &seen, ctx.now());
-        status.resizing_to = Some(db.spec.storage.size.clone());
-        report(db, ctx, status.clone(), ready_event).await.map_err(Error::UpdateStatus)?;
-        recorded = Database { status: Some(status), ..db.clone() };
-        &recorded
-    } else {
-        db
-    };
-    let problem = match storage::grow(db, ctx, set.as_deref(), claim.as_deref()).await {
+    let problem = match storage::grow(&running, ctx, set.as_deref(), claim.as_deref()).await {
         Ok(()) => None,
         Err(Error::GrowVolume(error)) => Problem::of(&error),
         Err(other) => return Err(other),
     };
-    let size = storage::wanted_template(db, current_set(db, ctx)?.as_deref());
-    let credentials = credentials::follow(db, ctx, &look(db, ctx)?).await?;
-    let login = credentials.as_ref().and_then(|found| found.job(db));
-    let wanted = children(db).with(build::stateful_set(db, &size)).with_some(login);
-    let applied = apply(db, ctx, wanted).await;
+    let problem = problem.or(storage::grow_backups(&running, ctx).await?);
+    let problem = problem.or(schedule::follow(&running, ctx, &seen).await?);
+    let current = current_set(db, ctx)?;
+    let size = storage::wanted_template(&running, current.as_deref());
+    let server = storage::unchanged(build::stateful_set(&running, &size), current.as_deref());
+    let credentials = credentials::follow(&running, ctx, &look(db, ctx)?).await?;
+    let login = credentials.as_ref().and_then(|found| found.job(&running));
+    // One that is on its way out, without its Pods, cannot be changed, and its end is an event.
+    let leaving = current.is_none() && !ctx.owned::<StatefulSet>().map_err(Error::Read)?.is_empty();
+    let wanted = children(&running);
+    let wanted = if leaving { wanted.without_pruning() } else { wanted.with(server) };
+    let applied = apply(db, ctx, wanted.with_some(login).with_some(verdict.job())).await;
     let mut seen = look(db, ctx)?;
-    seen.problem = storage::shrinks(db, claim.as_deref())
-        .map(|why| Problem::new("ShrinkRefused", why))
+    seen.problem = told
+        .or_else(|| storage::shrinks(db, claim.as_deref()).map(|why| Problem::new("ShrinkRefused", why)))
         .or(problem)
         .or_else(|| applied.as_ref().err().and_then(Problem::of))
-        .or_else(|| credentials.as_ref().and_then(Credentials::problem));
+        .or_else(|| credentials.as_ref().and_then(Credentials::problem))
+        .or_else(|| verdict.problem());
+    seen.waiting = verdict.waiting();
     let missing = seen.set.is_some() && seen.pods.is_empty();
     if missing {
         seen.refusal = refusal(db, ctx).await?;
     }
     restart(db, ctx, &seen).await?;
     seen.credentials = credentials;
-    tell(db, ctx, &seen).await?;
+    let status = status::observed(&Database { status: running.status, ..db.clone() }, &seen, ctx.now());
+    let again = status::look_again(db, &status, ctx.now());
+    report(db, ctx, status, ready_event).await.map_err(Error::UpdateStatus)?;
     if let Some(found) = &seen.credentials {
         credentials::announce(db, ctx, found);
     }
+    announce(db, ctx, &verdict);
     applied.map_err(Error::ApplyChildren)?;
-    // Nothing that is watched tells of a Pod that was refused, or is let in at last.
-    Ok(if missing { Action::requeue(LOOK_AGAIN) } else { Action::await_change() })
+    // Nothing that is watched tells of a Pod that was refused, or is let in at last; nor of a time that has come.
+    Ok(match again {
+        _ if missing => Action::requeue(LOOK_AGAIN),
+        Some(wait) => Action::requeue(wait),
+        None => Action::await_change(),
+    })
+}
+
+/// Notes on a Pod of an earlier operator, which knew its template by its revision, what it runs: so it is not restarted for
+/// a template that differs in what that operator did not know of.
+async fn adopt(db: &Database, ctx: &Context<Database>, seen: &Seen) -> Result<(), Error> {
+    let observed = db.status.as_ref().and_then(|status| status.observed_generation);
+    let Some(set) = seen.set.as_ref().filter(|_| observed == db.metadata.generation) else { return Ok(()) };
+    let wanted = build::stateful_set(db, "1").spec.template.metadata.and_then(|meta| meta.annotations);
+    let hash = wanted.and_then(|mut annotations| annotations.remove(build::SERVER_HASH));
+    let is_older = |pod: &&Arc<Pod>| {
+        pods::is_active(pod)
+            && !pod.annotations().contains_key(build::SERVER_HASH)
+            && status::is_of_revision(set, pod)
+    };
+    for pod in seen.pods.iter().filter(is_older) {
+        let patch = json!({"metadata": {"annotations": {build::SERVER_HASH: hash}}});
+        ctx.patch(&**pod, &patch).await.map_err(Error::TellPod)?;
+    }
+    Ok(())
+}
+
+/// Writes down what is about to be changed, and only then anything is. What follows must know of the record, or the status
+/// at the end of this run would take it back.
+async fn record(
+    running: &Database,
+    ctx: &Context<Database>,
+    seen: &mut Seen,
+    verdict: &Verdict,
+) -> Result<Database, Error> {
+    let old = running.status.clone().unwrap_or_default();
+    let grows = storage::must_record(running, seen.claim.as_deref());
+    let accepts = old.initialized && *verdict == Verdict::Accepted && {
+        let stored = ctx.get::<Database>(ctx.key().namespace(), ctx.key().name()).map_err(Error::Read)?;
+        stored.is_some_and(|stored| stored.status.as_ref().map(|it| &it.parameters) != Some(&old.parameters))
+    };
+    if !grows && !accepts {
+        return Ok(running.clone());
+    }
+    let shrinks = storage::shrinks(running, seen.claim.as_deref());
+    seen.problem = shrinks.map(|why| Problem::new("ShrinkRefused", why));
+    let applying = || Problem::new(reasons::ROLLING_OUT, "the spec is being applied");
+    seen.waiting = verdict.waiting().or_else(|| Some(applying()));
+    let mut status = status::observed(running, seen, ctx.now());
+    if grows {
+        status.resizing_to = Some(running.spec.storage.size.clone());
+    }
+    report(running, ctx, status.clone(), ready_event).await.map_err(Error::UpdateStatus)?;
+    Ok(Database { status: Some(status), ..running.clone() })
+}
+
+/// Tells once that a server does not start with the parameters.
+fn announce(db: &Database, ctx: &Context<Database>, verdict: &Verdict) {
+    if let Some(problem) = verdict.problem()
+        && conditions::find(known(db), conditions::DEGRADED).is_none_or(|old| old.reason != problem.reason)
+    {
+        ctx.event(Event::warning(problem.reason, problem.message));
+    }
 }
 
 /// Why the StatefulSet makes no Pod: a quota, a policy or a webhook. Only its events say so, those since the server

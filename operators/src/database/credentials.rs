@@ -24,6 +24,7 @@ use super::{
     api::Database,
     build,
     controller::Error,
+    jobs,
     status::{self, CREDENTIALS_SYNCED, Seen},
 };
 use crate::workload::{Problem, digest, known, pods};
@@ -179,26 +180,11 @@ pub(super) async fn follow(
         }
     }
     if let Credentials::Failed(Some(wanted), problem) = &mut found
-        && let Some(word) = last_word(db, ctx, wanted)?
+        && let Some(word) = jobs::last_word(ctx, &build::login_job(db, wanted)).map_err(Error::Read)?
     {
         problem.message = format!("{} (the server said: {word})", problem.message);
     }
     Ok(Some(found))
-}
-
-/// What the server said to the last login that failed.
-fn last_word(db: &Database, ctx: &Context<Database>, wanted: &str) -> Result<Option<String>, Error> {
-    let name = build::login_job(db, wanted).name_any();
-    let all = ctx.list::<Pod>(db.namespace().as_deref()).map_err(Error::Read)?;
-    let mut ours: Vec<_> =
-        all.iter().filter(|pod| pod.labels().get("batch.kubernetes.io/job-name") == Some(&name)).collect();
-    ours.sort_by_key(|pod| (pods::finished_at(pod), pod.name_any()));
-    let said = |pod: &Pod| {
-        let mut ended =
-            pods::container_statuses(pod).filter_map(|status| status.state.as_ref()?.terminated.as_ref());
-        ended.find_map(|ended| ended.message.as_ref().map(|message| message.trim().to_owned()))
-    };
-    Ok(ours.iter().rev().find_map(|pod| said(pod)))
 }
 
 /// Tells once that other credentials hold, or that they do not.

@@ -14,7 +14,7 @@ use windlass::{Action, Context};
 use super::{
     api::{Database, DatabaseBackup, DeletionPolicy, Phase},
     build,
-    controller::{Error, FINALIZER, look, tell},
+    controller::{Error, FINALIZER, converge, ensure_lasting, look, tell},
     restore,
 };
 use crate::workload::{Problem, pods};
@@ -32,8 +32,13 @@ pub(super) async fn finalize(db: &Database, ctx: &Context<Database>) -> Result<A
         let message = "the Database is to be deleted and is protected; set spec.deletionProtection to false to let it \
                        go. Until then it goes on serving";
         seen.problem = Some(Problem::new("DeletionProtected", message));
-        tell(db, ctx, &seen).await?;
-        return Ok(Action::await_change());
+        let can_be = build::check(db).and_then(|()| build::check_version(db)).is_ok();
+        if !can_be || restore::is_due(db, &seen) {
+            tell(db, ctx, &seen).await?;
+            return Ok(Action::await_change());
+        }
+        ensure_lasting(db, ctx).await?;
+        return Box::pin(converge(db, ctx, seen)).await;
     }
     if db.spec.deletion_policy == DeletionPolicy::BackupThenDelete && !is_backed_up(db, ctx).await? {
         return Ok(Action::await_change());
@@ -122,6 +127,16 @@ async fn delete_data(db: &Database, ctx: &Context<Database>) -> Result<(), Error
         let found = ctx.get::<PersistentVolumeClaim>(namespace.as_deref(), &name).map_err(Error::Read)?;
         if let Some(claim) = found.filter(|claim| claim.labels().get(build::NAME) == Some(&db.name_any())) {
             ctx.delete(&*claim).await.map_err(Error::DeleteData)?;
+        }
+    }
+    if db.spec.deletion_policy == DeletionPolicy::Delete {
+        // Their files went with the volume.
+        let backups = ctx.list::<DatabaseBackup>(namespace.as_deref()).map_err(Error::Read)?;
+        let ours = |backup: &DatabaseBackup| {
+            build::is_scheduled(backup) && backup.spec.database_ref.name == db.name_any()
+        };
+        for backup in backups.iter().filter(|backup| ours(backup)) {
+            ctx.delete(&**backup).await.map_err(Error::DeleteData)?;
         }
     }
     let secret = ctx.get::<Secret>(namespace.as_deref(), &build::secret_name(db)).map_err(Error::Read)?;

@@ -15,6 +15,7 @@ use super::{
     api::{Database, DatabaseBackup, Location, Method, Phase},
     build,
     controller::{Error, apply, children, ensure_claim, tell},
+    jobs,
     status::{self, Seen},
 };
 use crate::workload::{Problem, known, ready_event, report};
@@ -112,8 +113,11 @@ async fn restore(
     job: Option<&Job>,
     mut seen: Seen,
 ) -> Result<Action, Error> {
-    match job.and_then(status::job_failure) {
-        Some((_, why)) => seen.problem = Some(Problem::new("RestoreFailed", why)),
+    match job.and_then(|job| Some((job, status::job_failure(job)?))) {
+        Some((job, (_, why))) => {
+            let why = jobs::why(ctx, job, why).map_err(Error::Read)?;
+            seen.problem = Some(Problem::new("RestoreFailed", why));
+        }
         None => {
             let message = format!("the backup {} is being restored", location.directory);
             seen.waiting = Some(Problem::new("Restoring", message));
@@ -123,13 +127,8 @@ async fn restore(
     recorded.restored_from = None;
     recorded.restoring_from = Some(location.clone());
     report(db, ctx, recorded, ready_event).await.map_err(Error::UpdateStatus)?;
-    ensure_claim(db, ctx, build::data_claim(db), &db.spec.storage).await?;
-    let wanted = match job {
-        // What a Job runs cannot be changed, and need not be.
-        Some(_) => children(db).without_pruning(),
-        None => children(db).with(build::restore_job(db, location)),
-    };
-    apply(db, ctx, wanted).await.map_err(Error::ApplyChildren)?;
+    ensure_claim(ctx, build::claim(db, build::data_claim(db), &db.spec.storage)).await?;
+    jobs::ensure(ctx, build::restore_job(db, location), children(db)).await.map_err(Error::ApplyChildren)?;
     Ok(Action::await_change())
 }
 

@@ -1,6 +1,6 @@
 //! What is reported about a Database. Pure: what was seen comes in, a status leaves.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use k8s_openapi::{
     api::{
@@ -12,7 +12,7 @@ use k8s_openapi::{
 };
 use windlass::{
     conditions::{self, DEGRADED, PROGRESSING, READY, is_false, is_true, is_unknown},
-    jiff::Timestamp,
+    jiff::{SignedDuration, Timestamp, tz::TimeZone},
 };
 
 use super::{
@@ -59,6 +59,7 @@ pub(super) struct Seen {
 pub(super) fn observed(db: &Database, seen: &Seen, now: Timestamp) -> DatabaseStatus {
     let old = db.status.clone().unwrap_or_default();
     let ready = seen.pods.iter().filter(|pod| pods::is_ready(pod)).count() as i32;
+    let since = scheduled_since(db, &old, now);
     let mut status = DatabaseStatus {
         observed_generation: db.metadata.generation,
         instances: seen.pods.iter().filter(|pod| pods::is_active(pod)).count() as i32,
@@ -70,7 +71,9 @@ pub(super) fn observed(db: &Database, seen: &Seen, now: Timestamp) -> DatabaseSt
         services: Some(Services { rw: build::read_write(db), ro: build::read_only(db) }),
         secret_name: Some(build::secret_name(db)),
         last_successful_backup: last_backup(seen).max(old.last_successful_backup.clone()),
-        next_backup: next_backup(db, now),
+        next_backup: next_backup(db, seen, now),
+        schedule: schedule_text(db),
+        scheduled_since: since,
         selector: build::selector(db),
         conditions: known(db).to_vec(),
         ..old
@@ -79,7 +82,7 @@ pub(super) fn observed(db: &Database, seen: &Seen, now: Timestamp) -> DatabaseSt
         ready_condition(ready, seen),
         progressing(db, ready, seen),
         degraded(seen),
-        backup_healthy(db, seen, &status),
+        backup_healthy(db, seen, &status, now),
     ];
     for condition in judged {
         conditions::set(&mut status.conditions, condition, db, now);
@@ -151,17 +154,20 @@ fn progressing(db: &Database, ready: i32, seen: &Seen) -> Condition {
     }
 }
 
-/// Whether a Pod was made from the StatefulSet's current template.
+/// Whether a Pod runs what the spec asks of a server.
 pub(super) fn runs_current(set: &StatefulSet, pod: &Pod) -> bool {
-    let Some(status) =
-        set.status.as_ref().filter(|status| status.observed_generation >= set.metadata.generation)
-    else {
-        // The StatefulSet's controller has yet to say what is current.
-        return false;
-    };
+    let template = set.spec.template.metadata.as_ref();
+    let wanted = template.and_then(|template| template.annotations.as_ref()?.get(build::SERVER_HASH));
+    let has = pod.metadata.annotations.as_ref().and_then(|all| all.get(build::SERVER_HASH));
+    wanted.is_some() && has == wanted
+}
+
+/// Whether a Pod was made from the StatefulSet's current template.
+pub(super) fn is_of_revision(set: &StatefulSet, pod: &Pod) -> bool {
+    let status = set.status.as_ref().filter(|status| status.observed_generation >= set.metadata.generation);
+    let current = status.and_then(|status| status.update_revision.as_ref());
     let labels = pod.metadata.labels.as_ref();
-    let revision = labels.and_then(|labels| labels.get("controller-revision-hash"));
-    status.update_revision.is_some() && revision == status.update_revision.as_ref()
+    current.is_some() && labels.and_then(|labels| labels.get("controller-revision-hash")) == current
 }
 
 fn degraded(seen: &Seen) -> Condition {
@@ -180,15 +186,58 @@ fn last_backup(seen: &Seen) -> Option<Time> {
     complete.filter_map(|status| status.completion_time.clone()).chain(scheduled).max()
 }
 
-fn next_backup(db: &Database, now: Timestamp) -> Option<Time> {
+/// The schedule that is kept, and the time zone that it is meant in.
+fn schedule_of(db: &Database) -> Option<(Schedule, TimeZone)> {
     let backup = db.spec.backup.as_ref().filter(|backup| !backup.suspend)?;
-    let zone = cron::zone(&backup.time_zone)?;
-    Schedule::parse(&backup.schedule).ok()?.next(now, &zone).map(Time)
+    Some((Schedule::parse(&backup.schedule).ok()?, cron::zone(&backup.time_zone)?))
+}
+
+fn schedule_text(db: &Database) -> Option<String> {
+    let backup = db.spec.backup.as_ref().filter(|backup| !backup.suspend)?;
+    Some(format!("{} {}", backup.schedule, backup.time_zone))
+}
+
+/// Since when the schedule is kept as it is: what another one missed is not this one's fault.
+fn scheduled_since(db: &Database, old: &DatabaseStatus, now: Timestamp) -> Option<Time> {
+    let text = schedule_text(db)?;
+    let same = old.scheduled_since.clone().filter(|_| old.schedule.as_ref() == Some(&text));
+    same.or(Some(Time(now)))
+}
+
+fn next_backup(db: &Database, seen: &Seen, now: Timestamp) -> Option<Time> {
+    let (schedule, zone) = schedule_of(db)?;
+    // An interval is counted from the last one.
+    let last = seen.schedule.as_ref().and_then(|job| {
+        let last = job.status.as_ref().and_then(|status| status.last_schedule_time.as_ref());
+        last.or(job.metadata.creation_timestamp.as_ref()).map(|time| time.0)
+    });
+    let after = if matches!(schedule, Schedule::Every(_)) { last.unwrap_or(now) } else { now };
+    schedule.next(after, &zone).map(|next| Time(next.max(now)))
+}
+
+/// Until when the first backup that has been due since the last good one must be there.
+fn overdue_at(db: &Database, status: &DatabaseStatus) -> Option<(Timestamp, Timestamp)> {
+    let (schedule, zone) = schedule_of(db)?;
+    let since = status.last_successful_backup.as_ref().max(status.scheduled_since.as_ref())?.0;
+    let due = schedule.next(since, &zone)?;
+    let patience = build::STARTING_DEADLINE + build::backup(db).active_deadline_seconds;
+    Some((due, due.checked_add(SignedDuration::from_secs(patience)).ok()?))
+}
+
+/// When the status will say something else though nothing happens: a backup is due, or is overdue.
+pub(super) fn look_again(db: &Database, status: &DatabaseStatus, now: Timestamp) -> Option<Duration> {
+    let overdue = overdue_at(db, status).map(|(_, end)| end);
+    let next = status.next_backup.as_ref().map(|next| next.0).into_iter().chain(overdue);
+    let wait = next.filter(|time| *time >= now).min()?.duration_since(now);
+    Some(Duration::try_from(wait).ok()? + Duration::from_secs(1))
 }
 
 /// The newest backup decides: of the Jobs of the schedule, and of the backups on demand.
-fn backup_healthy(db: &Database, seen: &Seen, status: &DatabaseStatus) -> Condition {
-    let backups = seen.jobs.iter().filter(|job| !build::is_no_backup(db, job));
+fn backup_healthy(db: &Database, seen: &Seen, status: &DatabaseStatus, now: Timestamp) -> Condition {
+    // A DatabaseBackup says more than its Job.
+    let entered =
+        |job: &Job| seen.backups.iter().any(|it| job.metadata.name == Some(build::backup_job_name(it)));
+    let backups = seen.jobs.iter().filter(|job| !build::is_no_backup(db, job) && !entered(job));
     let failed_jobs = backups.filter_map(|job| job_failure(job));
     let failed = seen.backups.iter().filter_map(|backup| {
         let status = backup.status.as_ref().filter(|status| status.phase == Phase::Failed)?;
@@ -198,6 +247,13 @@ fn backup_healthy(db: &Database, seen: &Seen, status: &DatabaseStatus) -> Condit
     match (last_failure, &status.last_successful_backup) {
         (Some((at, why)), last) if last.as_ref().is_none_or(|last| *last < at) => {
             is_false(BACKUP_HEALTHY, "BackupFailed", why)
+        }
+        _ if let Some((due, _)) = overdue_at(db, status).filter(|(_, end)| *end < now) => {
+            let message = format!(
+                "a backup was due at {due} and none has been completed since; look at the CronJob {} and its Jobs",
+                build::schedule_name(db)
+            );
+            is_false(BACKUP_HEALTHY, "BackupOverdue", message)
         }
         (_, Some(_)) => is_true(BACKUP_HEALTHY, "BackupSucceeded", "the last backup succeeded"),
         (_, None) => is_unknown(BACKUP_HEALTHY, "NoBackup", "no backup has been taken yet"),

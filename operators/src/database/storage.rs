@@ -17,6 +17,7 @@ use serde_json::json;
 use windlass::{Context, Event};
 
 use super::{api::Database, build, controller::Error, quantity};
+use crate::workload::Problem;
 
 /// The size in the claim template of the StatefulSet that is there.
 pub(super) fn template_size(set: &StatefulSet) -> Option<String> {
@@ -74,9 +75,84 @@ pub(super) async fn grow(
     Ok(())
 }
 
+/// Grows the volume for backups, if the spec asks for more than it has. What hinders that is told, and hinders nothing else.
+pub(super) async fn grow_backups(db: &Database, ctx: &Context<Database>) -> Result<Option<Problem>, Error> {
+    let name = build::backup_claim(&db.name_any());
+    let claim = ctx.get::<PersistentVolumeClaim>(db.namespace().as_deref(), &name).map_err(Error::Read)?;
+    let Some(claim) = claim.filter(|claim| claim.labels().get(build::NAME) == Some(&db.name_any())) else {
+        return Ok(None);
+    };
+    let (storage, asked) = build::backup_storage(db);
+    // One whose size nobody has asked for, and that an earlier operator made smaller, is left as it is.
+    let follows = asked || claim.annotations().contains_key(build::SIZED);
+    let Some(size) = requested(&claim).filter(|_| follows) else { return Ok(None) };
+    let target = &storage.size;
+    if asked && quantity::is_less(target, &size) {
+        let message = format!(
+            "spec.backup.target asks for {target} and the volume {name} has {size}: volumes cannot shrink; ask for \
+             {size}"
+        );
+        return Ok(Some(Problem::new("ShrinkRefused", message)));
+    }
+    // Only a volume that is there can grow; a claim that no backup has asked for yet may have none.
+    let bound = claim.status.as_ref().and_then(|status| status.phase.as_deref()) == Some("Bound");
+    if !bound || !quantity::is_less(&size, target) {
+        return Ok(None);
+    }
+    let patch = json!({"spec": {"resources": {"requests": {"storage": target}}}});
+    match ctx.patch(&*claim, &patch).await {
+        Ok(_) => {
+            let note = format!("Volume {name} grows from {size} to {target}");
+            ctx.event(Event::normal("StorageResizing", note));
+            Ok(None)
+        }
+        Err(error) => match Problem::of(&error) {
+            Some(problem) => {
+                let message = format!(
+                    "the volume {name} has {size}, and the backups may need {target}: {}; to leave it as it is, set \
+                     spec.backup.target to {size}",
+                    problem.message
+                );
+                Ok(Some(Problem::new(problem.reason, message)))
+            }
+            None => Err(Error::GrowVolume(error)),
+        },
+    }
+}
+
 /// The size that a StatefulSet's claim template is to have: that of the one that is there, which cannot be changed.
 pub(super) fn wanted_template(db: &Database, set: Option<&StatefulSet>) -> String {
     set.and_then(template_size).unwrap_or_else(|| db.spec.storage.size.clone())
+}
+
+/// The StatefulSet that is wanted, with what cannot be changed on the one that is there as it is there: an earlier operator
+/// may have made it with other words, and to be refused for ever helps nobody.
+pub(super) fn unchanged(mut wanted: StatefulSet, live: Option<&StatefulSet>) -> StatefulSet {
+    let Some(live) = live.map(|live| &live.spec) else { return wanted };
+    let spec = &mut wanted.spec;
+    let says_as_much = |new: &Option<Vec<PersistentVolumeClaim>>,
+                        old: &Option<Vec<PersistentVolumeClaim>>| {
+        let (new, old) = (new.as_deref().unwrap_or_default(), old.as_deref().unwrap_or_default());
+        new.len() == old.len()
+            && new.iter().zip(old).all(|(new, old)| {
+                let class = |claim: &PersistentVolumeClaim| {
+                    claim.spec.as_ref().and_then(|spec| spec.storage_class_name.clone())
+                };
+                let same_class = class(new).is_none() || class(new) == class(old);
+                let modes =
+                    |claim: &PersistentVolumeClaim| claim.spec.as_ref().map(|spec| spec.access_modes.clone());
+                new.metadata.name == old.metadata.name
+                    && new.labels() == old.labels()
+                    && same_class
+                    && modes(new) == modes(old)
+            })
+    };
+    if !says_as_much(&spec.volume_claim_templates, &live.volume_claim_templates) {
+        spec.volume_claim_templates.clone_from(&live.volume_claim_templates);
+    }
+    spec.service_name.clone_from(&live.service_name);
+    spec.pod_management_policy.clone_from(&live.pod_management_policy);
+    wanted
 }
 
 /// Whether the spec asks for less than there is.

@@ -37,9 +37,17 @@ impl Validator for Rules {
         }
         // The status of the stored object: what a client sends of it is not taken.
         let with_status = Database { status: old.status.clone(), ..new.clone() };
-        match build::check_version(&with_status) {
-            Ok(()) => self.validate_create(new, request).await,
-            Err(problem) => Verdict::deny(problem.message),
+        if let Err(problem) = build::check_version(&with_status) {
+            return Verdict::deny(problem.message);
+        }
+        match (build::check(old), build::check(new)) {
+            // Older than a rule, and no worse than it was: the rest must stay changeable, and the controller tells.
+            (Err(before), Err(now)) if before == now => {
+                let mut verdict = Verdict::allow();
+                verdict.warn(now.message);
+                verdict
+            }
+            _ => self.validate_create(new, request).await,
         }
     }
 

@@ -1,12 +1,16 @@
 //! Database and DatabaseBackup, from the seed's YAML to a restore.
 
+mod backups;
 mod crash;
 mod credentials;
 mod postgres;
 mod recovery;
+mod safety;
 // They run a POSIX shell, and programs that are scripts.
 #[cfg(unix)]
 mod scripts;
+mod upgrade;
+mod upkeep;
 
 use std::time::Duration;
 
@@ -260,8 +264,6 @@ async fn a_deletion_policy_of_delete_leaves_nothing(bed: Bed) {
 }
 
 async fn a_volume_grows_and_the_statefulset_follows(bed: Bed) {
-    // A StatefulSet whose templates change is refused, and made anew.
-    bed.expects("Invalid");
     create(&bed, "database", database("db", json!({}))).await;
     settled(&bed, "db").await;
     let pod = bed.api::<Pod>().get("db-0").await.unwrap();

@@ -1,4 +1,4 @@
-//! DatabaseBackup: one backup, on demand.
+//! DatabaseBackup: one backup, on demand or by a schedule.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::{CustomResource, KubeSchema};
@@ -27,7 +27,7 @@ use crate::workload::Reported;
     printcolumn(name = "Size-KiB", type_ = "integer", json_path = ".status.sizeKiB"),
     printcolumn(name = "Completed", type_ = "date", json_path = ".status.completionTime"),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
-    validation = Rule::new("self.metadata.name.size() <= 55").message("the name is also the Job's: at most 55 characters")
+    validation = Rule::new("self.metadata.name.size() <= 56").message("the name is also the Job's: at most 56 characters")
 )]
 #[x_kube(validation = Rule::new("self == oldSelf").message("a backup cannot be changed: create another one"))]
 #[serde(rename_all = "camelCase")]

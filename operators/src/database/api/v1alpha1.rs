@@ -77,9 +77,9 @@ pub struct Backup {
     #[serde(default = "yes")]
     pub enabled: bool,
 
-    /// When, as in cron: minute, hour, day of the month, month, day of the week.
+    /// When, as in cron: minute, hour, day of the month, month, day of the week; or a word such as `@daily`.
     #[serde(default = "default_schedule")]
-    #[schemars(length(min = 9, max = 100))]
+    #[schemars(length(min = 1, max = 100))]
     pub schedule: String,
 }
 

@@ -15,7 +15,7 @@ use crate::{
         api::{Database, DatabaseBackup, Location, Phase},
         build,
         controller::Error,
-        status,
+        jobs, status,
     },
     workload::Problem,
 };
@@ -31,6 +31,7 @@ pub(super) async fn finalize(
     if !backup.finalizers().iter().any(|name| name == FINALIZER) {
         return Ok(Action::await_change());
     }
+    end_schedule(backup, ctx).await?;
     let Some(location) = location(backup, ctx)? else { return release(ctx).await };
     let db = ctx.get::<Database>(backup.namespace().as_deref(), &backup.spec.database_ref.name);
     let db = db.map_err(Error::Read)?;
@@ -39,8 +40,10 @@ pub(super) async fn finalize(
         return Ok(Action::requeue(LOOK_AGAIN));
     }
     let removal = build::removal_job(backup, &location, db.as_deref());
-    let job = match ctx.apply(Children::new().with(removal)).await {
-        Ok(applied) => applied.all::<Job>().into_iter().next().unwrap_or_default(),
+    let job = match jobs::ensure(ctx, removal, Children::new()).await {
+        Ok(Some(job)) => job,
+        // An earlier one is on its way out, and its end is an event.
+        Ok(None) => return Ok(Action::await_change()),
         // The volume goes with the namespace, and no Job can be made there any more.
         Err(error) if is_namespace_going(&error) => return release(ctx).await,
         Err(error) => return Err(Error::ApplyChildren(error)),
@@ -49,14 +52,29 @@ pub(super) async fn finalize(
         return release(ctx).await;
     }
     if let Some((_, why)) = status::job_failure(&job) {
+        let why = jobs::why(ctx, &job, why).map_err(Error::Read)?;
         let phase = backup.status.as_ref().map_or(Phase::Failed, |status| status.phase);
-        let message = format!("{why}; delete that Job to try again");
+        let message = format!("{why}; mend that, and delete that Job to try again");
         let problem = Problem::new("RemovalFailed", message);
         let mut new = judged(backup, ctx, phase, &problem);
         new.error = Some(problem.message);
         tell(backup, ctx, new).await?;
     }
     Ok(Action::await_change())
+}
+
+/// The Job of the schedule goes with its backup, whether it has ended or not: another backup would be made of it.
+async fn end_schedule(backup: &DatabaseBackup, ctx: &Context<DatabaseBackup>) -> Result<(), Error> {
+    if !build::is_scheduled(backup) {
+        return Ok(());
+    }
+    let name = build::backup_job_name(backup);
+    let job = ctx.get::<Job>(backup.namespace().as_deref(), &name).map_err(Error::Read)?;
+    let ours = |job: &Job| job.labels().contains_key(build::SCHEDULED);
+    match job.filter(|job| ours(job) && job.metadata.deletion_timestamp.is_none()) {
+        Some(job) => ctx.delete(&*job).await.map_err(Error::DeleteBackup),
+        None => Ok(()),
+    }
 }
 
 async fn release(ctx: &Context<DatabaseBackup>) -> Result<Action, Error> {
@@ -76,7 +94,7 @@ fn location(backup: &DatabaseBackup, ctx: &Context<DatabaseBackup>) -> Result<Op
 
 /// Whether the Job that takes the backup, or a Pod of it that has not ended, is still there.
 fn is_being_taken(backup: &DatabaseBackup, ctx: &Context<DatabaseBackup>) -> Result<bool, Error> {
-    let name = format!("{}-backup", backup.name_any());
+    let name = build::backup_job_name(backup);
     let jobs = ctx.owned::<Job>().map_err(Error::Read)?;
     let all = ctx.list::<Pod>(backup.namespace().as_deref()).map_err(Error::Read)?;
     let writes = |pod: &Pod| {

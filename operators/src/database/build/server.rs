@@ -4,16 +4,16 @@ use k8s_openapi::api::{apps::v1::StatefulSet, core::v1::PodTemplateSpec};
 use kube::ResourceExt;
 use serde_json::{Value, json};
 
-use super::{PORT, USER};
-use crate::{
-    database::api::Database,
-    workload::{ImagePullPolicy, PodOptions, digest},
-};
+use super::{PORT, USER, options};
+use crate::{database::api::Database, workload::digest};
 
-/// The annotation of Pods that changes with the server's settings.
-const CONFIG_HASH: &str = "database.example.com/config-hash";
-/// Where the data is, below the volume's own directory, in which some filesystems keep their own.
+/// The annotation of Pods that changes with what the spec asks of the server: only that restarts it. What else there is in
+/// a template, such as the scripts of another operator, holds from the next start on, whenever that is.
+pub(crate) const SERVER_HASH: &str = "database.example.com/server-hash";
+/// The volume of the data.
 const DATA: &str = "/var/lib/postgresql/data";
+/// Where the data is, below the volume's own directory, in which some filesystems keep their own.
+pub(super) const PGDATA: &str = "/var/lib/postgresql/data/pgdata";
 
 /// Where the Secret is, for what follows it.
 const CREDENTIALS: &str = "/etc/windlass-credentials";
@@ -47,12 +47,16 @@ pub(crate) fn stateful_set(db: &Database, size: &str) -> StatefulSet {
     }
 }
 
+/// What the spec asks of the server's process.
+fn server_hash(db: &Database) -> String {
+    digest::of(&(super::image(db), &db.spec.version, &db.spec.parameters, &db.spec.pod))
+}
+
 fn template(db: &Database) -> PodTemplateSpec {
-    let config = super::config(db);
     let template = json!({
         "metadata": {
             "labels": super::labels(db),
-            "annotations": {CONFIG_HASH: digest::of(&config.data)},
+            "annotations": {SERVER_HASH: server_hash(db)},
         },
         "spec": {
             "automountServiceAccountToken": false,
@@ -60,11 +64,11 @@ fn template(db: &Database) -> PodTemplateSpec {
             "terminationGracePeriodSeconds": 120,
             "initContainers": [container(db, "prepare", "prepare.sh", &["data"])],
             "containers": [server(db), passwords(db)],
-            "volumes": [config_volume(db), temporary(), credentials_volume(db)],
+            "volumes": [config_volume(db), temporary(), credentials_volume(db), shared_memory()],
         },
     });
     let template = windlass::from_value(&template).expect("a template must fit its type");
-    PodOptions::applied_to(db.spec.pod.as_ref(), template)
+    options::of_server(db, template)
 }
 
 fn server(db: &Database) -> Value {
@@ -80,6 +84,9 @@ fn server(db: &Database) -> Value {
     probe("startupProbe", 2, 1800);
     probe("readinessProbe", 5, 3);
     probe("livenessProbe", 10, 6);
+    // Of what a runtime gives, 64 MB, a few workers of one query have enough.
+    let mounts = server["volumeMounts"].as_array_mut().expect("a container must have its volumes");
+    mounts.push(json!({"name": "shm", "mountPath": "/dev/shm"}));
     server["ports"] = json!([{"name": "postgresql", "containerPort": PORT, "protocol": "TCP"}]);
     server["lifecycle"] = json!({"preStop": {"exec": {"command": ["sh", "/etc/windlass/stop.sh"]}}});
     server
@@ -95,12 +102,7 @@ fn passwords(db: &Database) -> Value {
         {"name": "PGMAJOR", "value": db.spec.version},
         {"name": "CREDENTIALS", "value": CREDENTIALS},
     ]);
-    container["imagePullPolicy"] = json!(image_pull_policy(db));
-    without_nulls(container)
-}
-
-pub(super) fn image_pull_policy(db: &Database) -> Option<&'static str> {
-    db.spec.pod.as_ref()?.image_pull_policy.map(ImagePullPolicy::as_str)
+    container
 }
 
 /// A container that runs a script of ours in the server's image.
@@ -120,7 +122,7 @@ pub(super) fn container(db: &Database, name: &str, script: &str, volumes: &[&str
         "command": ["sh", format!("/etc/windlass/{script}")],
         "env": [
             {"name": "PGMAJOR", "value": db.spec.version},
-            {"name": "PGDATA", "value": format!("{DATA}/pgdata")},
+            {"name": "PGDATA", "value": PGDATA},
             {"name": "PGPASSWORD", "valueFrom": secret_key(db, "superuser-password")},
             {"name": "APP_DATABASE", "value": bootstrap.database},
             {"name": "APP_OWNER", "value": bootstrap.owner},
@@ -156,6 +158,11 @@ pub(super) fn config_volume(db: &Database) -> Value {
 
 fn credentials_volume(db: &Database) -> Value {
     json!({"name": "credentials", "secret": {"secretName": super::secret_name(db), "defaultMode": 0o440}})
+}
+
+/// Where the processes of one query meet. It counts as the server's memory.
+fn shared_memory() -> Value {
+    json!({"name": "shm", "emptyDir": {"medium": "Memory"}})
 }
 
 pub(super) fn temporary() -> Value {

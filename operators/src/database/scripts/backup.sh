@@ -18,12 +18,31 @@ case "${SERVICE_ADDRESS:-}" in
 *) export PGHOSTADDR="$SERVICE_ADDRESS" ;;
 esac
 
-name="${BACKUP_NAME:-$(date -u +%Y%m%dT%H%M%SZ)}"
-place="$BACKUP_ROOT/$BACKUP_KIND/$name"
+all="$BACKUP_ROOT/$BACKUP_KIND"
+place="$all/$BACKUP_NAME"
+partial="$place.partial"
+mkdir -p "$all"
+
+# What was broken off takes room, and nobody writes to it any more: no backup lives longer than its deadline.
+find "$all" -mindepth 1 -maxdepth 1 -name '*.partial' -mmin "+$((BACKUP_DEADLINE / 60 + 1))" -exec rm -rf {} +
+
+# Scheduled backups of earlier operators, under the time of their beginning. No DatabaseBackup stands for them, so nobody
+# else removes them; they go, the oldest first, as others take their place, and never before there is another.
+prune() {
+    [ "$BACKUP_KIND" = scheduled ] || return 0
+    count=$(find "$all" -mindepth 1 -maxdepth 1 -type d ! -name '*.partial' | wc -l)
+    find "$all" -mindepth 1 -maxdepth 1 -type d -name '[0-9]*T[0-9]*Z' | sort |
+        head -n "$((count > BACKUP_KEEP ? count - BACKUP_KEEP : 0))" | while read -r old; do
+        rm -rf "$old"
+    done
+}
+prune
+
 if [ ! -d "$place" ]; then
-    partial="$place.partial"
     rm -rf "$partial"
-    mkdir -p "$partial"
+    trap 'rm -rf "$partial"' EXIT
+    trap 'exit 143' TERM INT
+    mkdir "$partial"
     if [ "$BACKUP_METHOD" = Physical ]; then
         pg_basebackup --pgdata="$partial/base" --wal-method=stream --checkpoint=fast \
             --manifest-checksums=SHA256 --no-password
@@ -31,20 +50,17 @@ if [ ! -d "$place" ]; then
     else
         pg_dump --format=custom --file="$partial/dump" --dbname="$APP_DATABASE" --no-password
         pg_restore --list "$partial/dump" > /dev/null
+        # A dump names roles and does not hold them. Their passwords stay where they are.
+        pg_dumpall --roles-only --no-role-passwords --no-password --file="$partial/roles.sql"
+        psql --no-psqlrc --no-password --tuples-only --no-align --dbname="$APP_DATABASE" \
+            --command='SELECT pg_get_userbyid(datdba) FROM pg_database WHERE datname = current_database()' \
+            > "$partial/owner"
     fi
     sync
     mv "$partial" "$place"
+    trap - EXIT
 fi
-
-# Backups that were broken off, and those beyond the number that is kept. On-demand backups stay.
-if [ "$BACKUP_KIND" = scheduled ]; then
-    cd "$BACKUP_ROOT/scheduled"
-    for old in *.partial; do [ -e "$old" ] && rm -rf "$old"; done
-    count=$(ls -1 | wc -l)
-    ls -1 | sort | head -n "$((count > BACKUP_KEEP ? count - BACKUP_KEEP : 0))" | while read -r old; do
-        rm -rf "./$old"
-    done
-fi
+prune
 
 size=$(du -sk "$place" | cut -f1)
-printf '{"name":"%s","sizeKiB":%s}' "$name" "$size" > "${TERMINATION_LOG:-/dev/termination-log}"
+printf '{"name":"%s","sizeKiB":%s}' "$BACKUP_NAME" "$size" > "${TERMINATION_LOG:-/dev/termination-log}"

@@ -26,8 +26,11 @@ content() {
     done
 }
 
+# The script as it was when it began: another one, of another operator, takes over without a restart of the server.
+itself=$(sha256sum < "$0")
 known=
 while :; do
+    now=$(sha256sum < "$0") && [ "$now" != "$itself" ] && exec sh "$0"
     wanted=$(content | sha256sum)
     if [ "$wanted" != "$known" ] && content > /dev/null && pg_isready --quiet --host=/tmp && bring_in_line; then
         known=$wanted

@@ -76,9 +76,38 @@ psql --dbname=postgres --set=owner="$APP_OWNER" --set=database="$APP_DATABASE" <
 SELECT format('CREATE DATABASE %I OWNER %I', :'database', :'owner')
 WHERE NOT EXISTS (SELECT FROM pg_database WHERE datname = :'database') \gexec
 SQL
-if [ "${RESTORE_METHOD:-}" = Logical ]; then
+# Everything with its owner and its grants, for which the roles must be there. Those that are there stay as they are, and
+# the errors about them are no failure; what is missing then is one below. Nobody logs in as a role without a password.
+restore_dump() {
+    command psql --host=/tmp --username=postgres --no-psqlrc --quiet --dbname=postgres --file="$RESTORE_FROM/roles.sql"
+    pg_restore --host=/tmp --username=postgres --dbname="$APP_DATABASE" --exit-on-error "$RESTORE_FROM/dump"
+    owner=$(cat "$RESTORE_FROM/owner")
+    [ "$owner" = "$APP_OWNER" ] || [ "$owner" = postgres ] ||
+        psql --dbname="$APP_DATABASE" --set=old="$owner" --set=owner="$APP_OWNER" <<'SQL'
+REASSIGN OWNED BY :"old" TO :"owner";
+SQL
+}
+
+# A dump of an earlier operator, without roles: all of it belongs to the owner, but for extensions, which not everybody may
+# create.
+restore_bare_dump() {
+    scratch=${SCRATCH:-/tmp}
+    pg_restore --list "$RESTORE_FROM/dump" > "$scratch/list"
+    grep -E ' EXTENSION - | COMMENT - EXTENSION ' "$scratch/list" > "$scratch/extensions" || true
+    grep -v -E ' EXTENSION - | COMMENT - EXTENSION ' "$scratch/list" > "$scratch/rest" || true
+    pg_restore --host=/tmp --username=postgres --dbname="$APP_DATABASE" --exit-on-error \
+        --use-list="$scratch/extensions" "$RESTORE_FROM/dump"
     pg_restore --host=/tmp --username=postgres --dbname="$APP_DATABASE" --no-owner --role="$APP_OWNER" \
-        --exit-on-error "$RESTORE_FROM/dump"
+        --exit-on-error --use-list="$scratch/rest" "$RESTORE_FROM/dump"
+}
+
+if [ "${RESTORE_METHOD:-}" = Logical ]; then
+    if [ -e "$RESTORE_FROM/roles.sql" ]; then restore_dump; else restore_bare_dump; fi
+    # The roles' settings came with them; who the owner is, and the passwords, are this Database's.
+    psql --dbname=postgres --set=owner="$APP_OWNER" --set=password="$APP_PASSWORD" --set=super="$PGPASSWORD" <<'SQL'
+ALTER ROLE :"owner" LOGIN PASSWORD :'password';
+ALTER ROLE postgres SUPERUSER LOGIN PASSWORD :'super';
+SQL
 fi
 
 pg_ctl --pgdata="$new" --wait --mode=fast stop

@@ -44,10 +44,10 @@ with_real_servers! {
     a_lost_secret_locks_nobody_out_of_kept_data
 }
 
-const ROWS: &str = "SELECT count(*) || ':' || sum(n) FROM t";
+pub(super) const ROWS: &str = "SELECT count(*) || ':' || sum(n) FROM t";
 
 /// Runs SQL as the application does: from another Pod, through the Service, with the Secret's credentials.
-async fn sql(bed: &Bed, db: &str, statement: &str) -> String {
+pub(super) async fn sql(bed: &Bed, db: &str, statement: &str) -> String {
     let (phase, log) = client(bed, db, statement, None).await;
     assert_eq!(phase, "Succeeded", "{statement}: {log}");
     log
@@ -55,6 +55,17 @@ async fn sql(bed: &Bed, db: &str, statement: &str) -> String {
 
 /// Runs SQL with the Secret's credentials, or another password, and returns how that ended and what was printed.
 async fn client(bed: &Bed, db: &str, statement: &str, password: Option<&str>) -> (String, String) {
+    as_user(bed, db, statement, password, None).await
+}
+
+/// The same as another user. A database is renamed from another one.
+pub(super) async fn as_user(
+    bed: &Bed,
+    db: &str,
+    statement: &str,
+    password: Option<&str>,
+    user: Option<&str>,
+) -> (String, String) {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     let name = format!("client-{}", NEXT.fetch_add(1, Ordering::Relaxed));
     let key = |key: &str| json!({"secretKeyRef": {"name": format!("{db}-credentials"), "key": key}});
@@ -62,6 +73,12 @@ async fn client(bed: &Bed, db: &str, statement: &str, password: Option<&str>) ->
         Some(password) => json!({"name": "PGPASSWORD", "value": password}),
         None => json!({"name": "PGPASSWORD", "valueFrom": key("password")}),
     };
+    let named = |name: &str, own: &str, other: Option<&str>| match other {
+        Some(value) => json!({"name": name, "value": value}),
+        None => json!({"name": name, "valueFrom": key(own)}),
+    };
+    let renames = statement.starts_with("ALTER DATABASE");
+    let place = if renames { Some("postgres") } else { None };
     let host = format!("$({}_RW_SERVICE_HOST)", db.to_uppercase().replace('-', "_"));
     // Ready is the server's word; until the node's proxy has heard it too, the Service refuses connections.
     let script = "for attempt in $(seq 150); do pg_isready --quiet && break; sleep 0.2; done; \
@@ -77,9 +94,9 @@ async fn client(bed: &Bed, db: &str, statement: &str, password: Option<&str>) ->
                 "env": [
                     // The testbed has no DNS; the kubelet tells each container the addresses of the Services.
                     {"name": "PGHOST", "value": host},
-                    {"name": "PGUSER", "valueFrom": key("username")},
+                    named("PGUSER", "username", user),
                     password,
-                    {"name": "PGDATABASE", "valueFrom": key("database")},
+                    named("PGDATABASE", "database", place),
                     {"name": "STATEMENT", "value": statement},
                 ],
             }],
@@ -109,14 +126,14 @@ async fn ended(bed: &Bed, name: &str, what: &str) -> (String, String) {
     (phase, log.trim().to_owned())
 }
 
-async fn fill(bed: &Bed, db: &str) -> String {
+pub(super) async fn fill(bed: &Bed, db: &str) -> String {
     sql(bed, db, "CREATE TABLE t AS SELECT n FROM generate_series(1, 10000) AS n").await;
     let rows = sql(bed, db, ROWS).await;
     assert_eq!(rows, "10000:50005000");
     rows
 }
 
-async fn backup(bed: &Bed, db: &str, name: &str, method: &str) -> Value {
+pub(super) async fn backup(bed: &Bed, db: &str, name: &str, method: &str) -> Value {
     let backup = json!({
         "apiVersion": "database.example.com/v1", "kind": "DatabaseBackup",
         "metadata": {"name": name}, "spec": {"databaseRef": {"name": db}, "method": method},
@@ -125,7 +142,7 @@ async fn backup(bed: &Bed, db: &str, name: &str, method: &str) -> Value {
     succeeded(bed, name).await
 }
 
-async fn succeeded(bed: &Bed, name: &str) -> Value {
+pub(super) async fn succeeded(bed: &Bed, name: &str) -> Value {
     eventually(&format!("the backup {name} is over"), || async {
         let object = bed.dynamic("databasebackup").get_opt(name).await.unwrap()?;
         let status = object.data.get("status")?.clone();
@@ -135,7 +152,7 @@ async fn succeeded(bed: &Bed, name: &str) -> Value {
     .await
 }
 
-fn restored_from(backup: &str) -> Value {
+pub(super) fn restored_from(backup: &str) -> Value {
     json!({"bootstrap": {"recovery": {"backupRef": {"name": backup}}}})
 }
 

@@ -1,5 +1,5 @@
-//! `prepare.sh` by itself, with programs in place of PostgreSQL's that do the least that they must: what it makes of a
-//! volume, whatever it finds there and wherever it is cut off.
+//! The scripts by themselves, with programs in place of PostgreSQL's that do the least that they must: what they make of a
+//! volume, whatever they find there and wherever they are cut off.
 
 use std::{
     fs,
@@ -57,7 +57,11 @@ impl Volume {
     }
 
     fn prepare(&self, more: &[(&str, &str)]) -> Output {
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/database/scripts/prepare.sh");
+        self.run("prepare.sh", more)
+    }
+
+    fn run(&self, name: &str, more: &[(&str, &str)]) -> Output {
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/database/scripts").join(name);
         let script = fs::read_to_string(script).unwrap();
         // PostgreSQL may be installed here too.
         let (before, after) = script.split_once("\nPATH=").expect("the script must set its path");
@@ -66,6 +70,7 @@ impl Volume {
         let mut command = Command::new("sh");
         command.args(["-c", &script]).env("PATH", path).env("PGMAJOR", "99");
         command.env("PGDATA", self.0.join("volume/pgdata")).env("TERMINATION_LOG", self.0.join("last-word"));
+        command.env("BACKUP_ROOT", self.0.join("backups")).env("SCRATCH", &self.0);
         for name in ["PGPASSWORD", "APP_DATABASE", "APP_OWNER", "APP_PASSWORD"] {
             command.env(name, "x");
         }
@@ -155,4 +160,134 @@ fn a_copy_does_not_bring_the_mark_of_its_past() {
     fs::write(volume.0.join("backup/base/windlass-restored"), "uid-0 older Physical\n").unwrap();
     succeeded(&volume.restore("Physical", MARK));
     assert_eq!(fs::read_to_string(volume.data("windlass-restored")).unwrap().trim(), MARK);
+}
+
+impl Volume {
+    fn back_up(&self, kind: &str, name: &str, method: &str) -> Output {
+        let more = [("BACKUP_KIND", kind), ("BACKUP_NAME", name), ("BACKUP_METHOD", method)];
+        self.run("backup.sh", &[&more[..], &[("BACKUP_KEEP", "2"), ("BACKUP_DEADLINE", "3600")]].concat())
+    }
+
+    fn backups(&self, kind: &str) -> Vec<String> {
+        let all = fs::read_dir(self.0.join("backups").join(kind)).unwrap();
+        let mut names: Vec<String> =
+            all.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    /// A directory of a backup that was touched so many hours ago.
+    fn old_backup(&self, name: &str, hours: u64) {
+        let place = self.0.join("backups/scheduled").join(name);
+        fs::create_dir_all(&place).unwrap();
+        let time = std::time::SystemTime::now() - std::time::Duration::from_secs(hours * 3600);
+        fs::File::open(&place).unwrap().set_modified(time).unwrap();
+    }
+
+    fn last_word(&self) -> String {
+        fs::read_to_string(self.0.join("last-word")).unwrap_or_default()
+    }
+}
+
+/// Programs that make a copy of files, and a dump.
+fn with_backup_programs() -> Volume {
+    let volume = Volume::new();
+    volume.program(
+        "pg_basebackup",
+        "for word; do case $word in --pgdata=*) to=${word#*=} ;; esac; done\nmkdir -p \"$to\"; echo rows > \"$to/rows\"",
+    );
+    let to_file = "for word; do case $word in --file=*) to=${word#*=} ;; esac; done\necho dumped > \"$to\"";
+    volume.program("pg_dump", to_file);
+    volume.program("pg_dumpall", to_file);
+    volume.program("pg_restore", "true");
+    volume.program("psql", "echo app");
+    volume
+}
+
+#[test]
+fn a_backup_has_the_name_of_its_job_and_a_dump_its_roles() {
+    let volume = with_backup_programs();
+    succeeded(&volume.back_up("scheduled", "db-backup-1", "Physical"));
+    assert_eq!(volume.backups("scheduled"), ["db-backup-1"]);
+    assert!(volume.last_word().starts_with(r#"{"name":"db-backup-1","sizeKiB":"#), "{}", volume.last_word());
+    succeeded(&volume.back_up("on-demand", "dump", "Logical"));
+    let files = ["dump", "owner", "roles.sql"].map(|name| volume.0.join("backups/on-demand/dump").join(name));
+    assert!(files.iter().all(|file| file.exists()), "{files:?}");
+    // A Pod that comes after one whose end nobody saw finds it done.
+    succeeded(&volume.back_up("scheduled", "db-backup-1", "Physical"));
+}
+
+#[test]
+fn a_backup_that_fails_leaves_nothing_behind_and_touches_no_other() {
+    for program in ["pg_basebackup", "pg_verifybackup"] {
+        let volume = with_backup_programs();
+        succeeded(&volume.back_up("scheduled", "db-backup-1", "Physical"));
+        volume.program(program, "echo 'No space left on device' >&2; exit 1");
+        let failed = volume.back_up("scheduled", "db-backup-2", "Physical");
+        assert!(
+            !failed.status.success() && String::from_utf8_lossy(&failed.stderr).contains("No space left")
+        );
+        assert_eq!(volume.backups("scheduled"), ["db-backup-1"], "{program}");
+    }
+}
+
+#[test]
+fn what_was_broken_off_and_what_earlier_operators_left_makes_room() {
+    let volume = with_backup_programs();
+    for (name, hours) in [("20250101T020000Z", 72), ("20250102T020000Z", 48), ("20250103T020000Z", 24)] {
+        volume.old_backup(name, hours);
+    }
+    volume.old_backup("db-backup-0.partial", 3);
+    volume.old_backup("db-backup-9.partial", 0);
+    succeeded(&volume.back_up("scheduled", "db-backup-1", "Physical"));
+    let running = "db-backup-9.partial";
+    assert_eq!(volume.backups("scheduled"), ["20250103T020000Z", "db-backup-1", running], "two are kept");
+    succeeded(&volume.back_up("scheduled", "db-backup-2", "Physical"));
+    succeeded(&volume.back_up("scheduled", "db-backup-3", "Physical"));
+    // Those for which a DatabaseBackup stands go with it, and with nothing else.
+    assert_eq!(volume.backups("scheduled"), ["db-backup-1", "db-backup-2", "db-backup-3", running]);
+}
+
+#[test]
+fn a_server_that_does_not_start_says_why_and_that_it_is_of_no_use_to_try_again() {
+    const UNFIT: i32 = 78;
+    let said = "LOG:  unrecognized configuration parameter \"work_memo\"";
+    let volume = Volume::new();
+    volume.program("postgres", "grep -q work_mem \"$SCRATCH/check/candidate.conf\"");
+    let settings = [("SETTINGS", "work_mem = '8MB'")];
+    succeeded(&volume.run("check.sh", &settings));
+    assert_eq!(volume.last_word(), "");
+    volume.program("postgres", &format!("echo 'LOG:  starting'; echo '{said}' >&2; exit 1"));
+    assert_eq!(volume.run("check.sh", &settings).status.code(), Some(UNFIT));
+    assert_eq!(volume.last_word(), said);
+    // One that ends without a word that is known says all of it.
+    volume.program("postgres", "true");
+    volume.program(
+        "pg_ctl",
+        "for word; do case $word in --log=*) echo 'it is too much' > \"${word#*=}\"; exit 1 ;; esac; done",
+    );
+    assert_eq!(volume.run("check.sh", &settings).status.code(), Some(UNFIT));
+    assert_eq!(volume.last_word(), "it is too much");
+    volume.program("initdb", "exit 1");
+    assert_eq!(volume.run("check.sh", &settings).status.code(), Some(1), "that is nobody's parameter");
+}
+
+#[test]
+fn a_dump_with_roles_is_restored_with_them_and_one_without_has_its_extensions_first() {
+    let volume = Volume::new();
+    volume.program("pg_restore", "echo \"$*\" >> \"$SCRATCH/calls\"; case \"$*\" in *--list*) echo '2; 3079 16385 EXTENSION - hstore'; echo '3; 1259 1 TABLE public t app' ;; esac; echo dumped > \"$PGDATA.new/rows\"");
+    succeeded(&volume.restore("Logical", MARK));
+    let calls = fs::read_to_string(volume.0.join("calls")).unwrap();
+    let calls: Vec<&str> = calls.lines().collect();
+    let [list, extensions, rest] = calls[..] else { panic!("{calls:?}") };
+    assert!(list.contains("--list") && extensions.contains("/extensions "), "{calls:?}");
+    assert!(!extensions.contains("--role") && rest.contains("--no-owner --role=x"), "{calls:?}");
+
+    let volume = Volume::new();
+    volume.program("pg_restore", "echo \"$*\" >> \"$SCRATCH/calls\"; echo dumped > \"$PGDATA.new/rows\"");
+    fs::write(volume.0.join("backup/roles.sql"), "CREATE ROLE reader;\n").unwrap();
+    fs::write(volume.0.join("backup/owner"), "x\n").unwrap();
+    succeeded(&volume.restore("Logical", MARK));
+    let calls = fs::read_to_string(volume.0.join("calls")).unwrap();
+    assert!(!calls.contains("--no-owner") && calls.lines().count() == 1, "{calls}");
 }

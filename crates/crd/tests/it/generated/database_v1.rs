@@ -114,6 +114,11 @@ pub struct DatabaseSpec {
 #[derive(JsonSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Backup {
+    /// How long one backup may take, in seconds. One that takes longer is ended, and has failed.
+    #[serde(default = "default_active_deadline_seconds")]
+    #[schemars(range(min = 60, max = 604800))]
+    pub active_deadline_seconds: i64,
+
     /// Copies of the files, or a dump of the database.
     #[serde(default)]
     pub method: Method,
@@ -123,16 +128,18 @@ pub struct Backup {
     #[schemars(extend("default" = {"count": 7}))]
     pub retention: Retention,
 
-    /// When, as in cron: minute, hour, day of the month, month, day of the week.
+    /// When, as in cron: minute, hour, day of the month, month, day of the week; or a word such as `@daily`.
     #[serde(default = "default_schedule")]
-    #[schemars(length(min = 9, max = 100))]
+    #[schemars(length(min = 1, max = 100))]
     pub schedule: String,
 
     /// Whether the schedule rests. On-demand backups work either way.
     #[serde(default)]
     pub suspend: bool,
 
-    /// Where backups are kept: a volume of the same size as the data's unless set.
+    /// Where backups are kept. A volume that can grow and cannot shrink: unless set, of the size of the
+    /// data's for each copy
+    /// that is kept and for one more, which is being taken.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Target")]
     pub target: Option<Target>,
@@ -161,7 +168,9 @@ pub struct Retention {
     pub count: i32,
 }
 
-/// Where backups are kept: a volume of the same size as the data's unless set.
+/// Where backups are kept. A volume that can grow and cannot shrink: unless set, of the size of the data's
+/// for each copy
+/// that is kept and for one more, which is being taken.
 #[derive(JsonSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Target {
@@ -322,7 +331,8 @@ pub struct ImagePullSecret {
 pub struct DatabaseStatus {
     /// Ready: the server answers. Progressing: something is being made or changed. Degraded: something needs
     /// a person.
-    /// BackupHealthy: the last backup succeeded. CredentialsSynced: the server accepts what the Secret says.
+    /// BackupHealthy: the last backup succeeded, and none is overdue. CredentialsSynced: the server accepts
+    /// what the Secret says.
     /// StorageResizing: a volume grows.
     #[serde(default)]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["type".into()]))]
@@ -356,6 +366,10 @@ pub struct DatabaseStatus {
     #[schemars(with = "i64")]
     pub observed_generation: Option<i64>,
 
+    /// The parameters that the server has: those of the spec, once a server was seen to start with them.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub parameters: BTreeMap<String, String>,
+
     /// Servers that answer.
     #[serde(default)]
     pub ready_instances: i32,
@@ -374,6 +388,16 @@ pub struct DatabaseStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "RestoredFrom")]
     pub restoring_from: Option<RestoredFrom>,
+
+    /// The schedule that is kept, with its time zone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    pub schedule: Option<String>,
+
+    /// Since when it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Time")]
+    pub scheduled_since: Option<Time>,
 
     /// The Secret with the credentials.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -430,6 +454,10 @@ pub struct Services {
 
     /// For reading and writing.
     pub rw: String,
+}
+
+fn default_active_deadline_seconds() -> i64 {
+    21600
 }
 
 fn default_count() -> i32 {

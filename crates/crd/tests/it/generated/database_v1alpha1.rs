@@ -9,6 +9,8 @@
 )]
 #![allow(clippy::duplicated_attributes, reason = "two columns may be of the same type")]
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use windlass::k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -70,9 +72,9 @@ pub struct Backup {
     #[serde(default = "default_enabled")]
     pub enabled: bool,
 
-    /// When, as in cron: minute, hour, day of the month, month, day of the week.
+    /// When, as in cron: minute, hour, day of the month, month, day of the week; or a word such as `@daily`.
     #[serde(default = "default_schedule")]
-    #[schemars(length(min = 9, max = 100))]
+    #[schemars(length(min = 1, max = 100))]
     pub schedule: String,
 }
 
@@ -105,7 +107,8 @@ pub enum Type {
 pub struct DatabaseStatus {
     /// Ready: the server answers. Progressing: something is being made or changed. Degraded: something needs
     /// a person.
-    /// BackupHealthy: the last backup succeeded. CredentialsSynced: the server accepts what the Secret says.
+    /// BackupHealthy: the last backup succeeded, and none is overdue. CredentialsSynced: the server accepts
+    /// what the Secret says.
     /// StorageResizing: a volume grows.
     #[serde(default)]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["type".into()]))]
@@ -139,6 +142,10 @@ pub struct DatabaseStatus {
     #[schemars(with = "i64")]
     pub observed_generation: Option<i64>,
 
+    /// The parameters that the server has: those of the spec, once a server was seen to start with them.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub parameters: BTreeMap<String, String>,
+
     /// Servers that answer.
     #[serde(default)]
     pub ready_instances: i32,
@@ -157,6 +164,16 @@ pub struct DatabaseStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "RestoredFrom")]
     pub restoring_from: Option<RestoredFrom>,
+
+    /// The schedule that is kept, with its time zone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    pub schedule: Option<String>,
+
+    /// Since when it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Time")]
+    pub scheduled_since: Option<Time>,
 
     /// The Secret with the credentials.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -36,7 +36,7 @@ use windlass::kube::{CustomResource, KubeSchema};
 #[kube(printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"))]
 #[kube(attr = r#"x_kube(crates(kube_core = "windlass::kube::core"))"#)]
 #[kube(
-    validation = Rule::new("self.metadata.name.size() <= 55").message("the name is also the Job's: at most 55 characters")
+    validation = Rule::new("self.metadata.name.size() <= 56").message("the name is also the Job's: at most 56 characters")
 )]
 #[kube(crates(
     kube = "windlass::kube",

@@ -23,13 +23,14 @@ fn method() -> impl Strategy<Value = Method> {
 
 fn backup() -> impl Strategy<Value = hub::Backup> {
     let time = ("[0-9] [0-9] \\* \\* \\*", "(Etc/UTC|Europe/Rome)");
-    (any::<bool>(), time, method(), 1..9_i32, option::of(storage())).prop_map(
-        |(suspend, (schedule, time_zone), method, count, target)| hub::Backup {
+    (any::<bool>(), time, method(), (1..9_i32, 60..604_801_i64), option::of(storage())).prop_map(
+        |(suspend, (schedule, time_zone), method, (count, active_deadline_seconds), target)| hub::Backup {
             suspend,
             schedule,
             time_zone,
             method,
             retention: Retention { count },
+            active_deadline_seconds,
             target: target.map(|claim| Target { persistent_volume_claim: claim }),
         },
     )

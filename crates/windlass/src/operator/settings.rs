@@ -164,10 +164,10 @@ given! {
         #[arg(long, env = "RUST_LOG")]
         log_level: String,
         /// What is logged, as Go's operators have it: debug, info, error, or 1 for debug and more for trace
-        #[arg(long, value_name = "LEVEL", conflicts_with = "log_level")]
+        #[arg(long, value_name = "LEVEL")]
         zap_log_level: ZapLevel,
         /// What is logged, as klog has it: 0 to 3 for info, 4 and 5 for debug, more for trace
-        #[arg(long, short, value_name = "NUMBER", conflicts_with_all = ["log_level", "zap_log_level"])]
+        #[arg(long, short, value_name = "NUMBER")]
         v: Verbosity,
         /// How log lines look [default: text]
         #[arg(long, value_enum, env = "LOG_FORMAT")]

@@ -27,6 +27,10 @@ pub mod workload;
 /// One for all: a WebServer that `webserver-operator` made must be the same to an operator that runs all kinds.
 const FIELD_MANAGER: &str = "windlass-operators";
 
+/// The oldest minor version of Kubernetes that the operators work with: the first in which a Pod can be told to sleep
+/// before it ends, which is how rollouts drop no request. Rules about quantities need 1.28.
+pub const KUBERNETES: u32 = 30;
+
 /// One kind of the catalogue.
 #[derive(Clone, Copy)]
 pub struct Entry {
@@ -168,7 +172,7 @@ pub fn entry(name: &str) -> Option<&'static Entry> {
 
 /// One operator for the chosen kinds. They share their caches.
 pub fn operator<'a>(name: &str, entries: impl IntoIterator<Item = &'a Entry>) -> Operator {
-    let mut operator = Operator::new(name).field_manager(FIELD_MANAGER);
+    let mut operator = Operator::new(name).field_manager(FIELD_MANAGER).kubernetes_at_least(KUBERNETES);
     let mut brought = BTreeSet::new();
     for entry in entries {
         if brought.insert(entry.operator) {

@@ -1,13 +1,16 @@
 //! WebApp: an application behind a domain, with autoscaling and a disruption budget.
 //!
 //! [`api`] holds the types, [`controller`] the flow, [`build`] and [`route`] what is wanted (pure), [`domains`] who
-//! has which domain (pure), [`status`] what is reported (pure).
+//! has which domain (pure), [`config`] what the Pods' environment comes from, [`autoscaler`] what that says of itself
+//! (pure), [`status`] what is reported (pure).
 
 use kube::core::ObjectMeta;
 use windlass::Operator;
 
 pub mod api;
+mod autoscaler;
 mod build;
+mod config;
 mod controller;
 mod domains;
 mod route;

@@ -17,13 +17,17 @@ mod victims;
 #[cfg(test)]
 mod tests;
 
-use std::time::Duration;
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::core::object::HasStatus;
 use serde::Serialize;
 use windlass::{
-    Context, Event, Object,
+    Context, Event, Object, ObjectKey,
     conditions::{self, READY},
 };
 
@@ -44,6 +48,8 @@ pub mod reasons {
     pub const REPLICAS_UNAVAILABLE: &str = "ReplicasUnavailable";
     /// Progressing: a rollout is under way.
     pub const ROLLING_OUT: &str = "RollingOut";
+    /// Not progressing: the rollout is held back by the spec.
+    pub const PAUSED: &str = "Paused";
     /// Not progressing: there is nothing to roll out.
     pub const ROLLOUT_COMPLETE: &str = "RolloutComplete";
     /// Degraded: a rollout has not moved for too long.
@@ -80,11 +86,14 @@ pub struct Settings {
     /// Nothing depends on it: the watches bring every change at once. But a look that finds nothing to do reads the
     /// cache only and sends no request, so the usual 30 s cost next to nothing.
     pub resync: Option<Duration>,
+    /// How long one look may take before it is given up and tried again.
+    pub timeout: Duration,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { concurrency: 4, resync: Some(Duration::from_secs(30)) }
+        let (resync, timeout) = (Some(Duration::from_secs(30)), Duration::from_secs(30));
+        Self { concurrency: 4, resync, timeout }
     }
 }
 
@@ -94,7 +103,7 @@ impl Settings {
         self,
         controller: windlass::Controller<C>,
     ) -> windlass::Controller<C> {
-        let controller = controller.concurrency(self.concurrency);
+        let controller = controller.concurrency(self.concurrency).timeout(self.timeout);
         match self.resync {
             Some(period) => controller.resync(period),
             None => controller,
@@ -121,14 +130,56 @@ pub(crate) async fn report<R>(
     ready_event: impl FnOnce(&Condition) -> Event,
 ) -> windlass::Result<()>
 where
-    R: Object + HasStatus<Status: Reported + Serialize>,
+    R: Object + HasStatus<Status: Reported + Serialize + PartialEq>,
 {
     let change = readiness_change(object, &new, ready_event);
+    let news = (object.status() != Some(&new)).then(|| conditions::find(new.conditions(), READY).cloned());
     ctx.update_status(new).await?;
+    if let Some(ready) = news {
+        let (ready, reason) = ready.map(|ready| (ready.status, ready.reason)).unwrap_or_default();
+        tracing::info!(key = %ctx.key(), ready, reason, "updated the status");
+    }
     if let Some(event) = change {
         ctx.event(event);
     }
     Ok(())
+}
+
+/// Tells that an object is looked at: for everybody to read if its spec is new, else for those who debug.
+pub(crate) fn called<R>(object: &R, ctx: &Context<R>)
+where
+    R: Object + HasStatus<Status: Reported>,
+{
+    let generation = object.meta().generation.unwrap_or_default();
+    if observed_generation(known(object)) == object.meta().generation {
+        tracing::debug!(key = %ctx.key(), generation, "called");
+    } else {
+        tracing::info!(key = %ctx.key(), generation, "called for a new spec");
+    }
+}
+
+/// The objects that a reconciler has seen, so that their end is told once: what they leave behind goes later, piece by
+/// piece, and brings their keys back each time. Clones share them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Living(Arc<Mutex<BTreeSet<ObjectKey>>>);
+
+impl Living {
+    /// Notes that an object is there.
+    pub(crate) fn see(&self, key: &ObjectKey) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(key.clone());
+    }
+
+    /// Tells that an object is gone, if it was there.
+    pub(crate) fn gone(&self, key: &ObjectKey) {
+        if self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(key) {
+            tracing::info!(%key, "gone");
+        }
+    }
+}
+
+/// The newest generation that a status speaks of.
+pub(crate) fn observed_generation(known: &[Condition]) -> Option<i64> {
+    known.iter().filter_map(|condition| condition.observed_generation).max()
 }
 
 /// The event of an object that has become ready: its condition's message.

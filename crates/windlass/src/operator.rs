@@ -82,6 +82,8 @@ pub struct Operator {
     transforms: Transforms,
     /// What the Deployment passes to the program beside what it passes to every operator.
     arguments: Vec<String>,
+    /// The oldest minor version of Kubernetes that it works with.
+    kubernetes: Option<u32>,
 }
 
 impl fmt::Debug for Operator {
@@ -126,6 +128,7 @@ impl Operator {
             in_process: false,
             transforms: Transforms::default(),
             arguments: Vec::new(),
+            kubernetes: None,
         }
     }
 
@@ -288,6 +291,15 @@ impl Operator {
     /// away only what its own manager has set. It costs one request for each child, once.
     pub fn former_field_managers<M: Into<String>>(mut self, managers: impl IntoIterator<Item = M>) -> Self {
         self.former_field_managers.extend(managers.into_iter().map(Into::into));
+        self
+    }
+
+    /// The oldest Kubernetes that this operator works with, by its minor version: 30 for 1.30.
+    ///
+    /// On an older one it does not start, and `install` does not install it: each says so. Without this call nothing is
+    /// asked.
+    pub fn kubernetes_at_least(mut self, minor: u32) -> Self {
+        self.kubernetes = Some(minor);
         self
     }
 

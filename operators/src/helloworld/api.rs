@@ -45,7 +45,7 @@ use crate::workload::{PodOptions, Reported};
 #[serde(rename_all = "camelCase")]
 pub struct HelloWorldSpec {
     /// How many Pods of nginx run.
-    #[schemars(range(min = 0))]
+    #[schemars(range(min = 0, max = 1000))]
     pub size: i32,
 
     /// The container image.

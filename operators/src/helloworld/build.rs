@@ -29,7 +29,7 @@ const PORT: &str = "nginx";
 /// Refuses what the schema refuses too, for objects that are older than a rule.
 pub(super) fn check(hello: &HelloWorld) -> Result<(), Problem> {
     Problem::check_label_name(hello)?;
-    Problem::check_range("spec.size", hello.spec.size, 0, i32::MAX)
+    Problem::check_range("spec.size", hello.spec.size, 0, 1000)
 }
 
 /// The children of a HelloWorld.

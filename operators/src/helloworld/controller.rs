@@ -10,44 +10,47 @@ use super::{
     build, status,
 };
 use crate::workload::{
-    Error, Problem, Rollout, Settings,
+    Error, Living, Problem, Rollout, Settings,
     deployed::{self, Workload},
     pods,
 };
 
 /// The controller of HelloWorlds.
 pub fn controller(settings: Settings) -> Controller<HelloWorlds> {
-    let controller = Controller::new(HelloWorlds).owns::<Deployment>();
+    let controller = Controller::new(HelloWorlds::default()).owns::<Deployment>();
     settings.apply(pods::watched(controller, build::UID))
 }
 
 /// The reconciler.
-#[derive(Clone, Copy, Debug)]
-pub struct HelloWorlds;
+#[derive(Clone, Debug, Default)]
+pub struct HelloWorlds {
+    living: Living,
+}
 
 impl Reconciler for HelloWorlds {
     type Resource = HelloWorld;
     type Error = Error;
 
     async fn reconcile(&self, hello: Arc<HelloWorld>, ctx: &Context<HelloWorld>) -> Result<Action, Error> {
-        tracing::debug!(key = %ctx.key(), "called");
-        deployed::reconcile(&*hello, ctx).await
+        self.living.see(ctx.key());
+        deployed::reconcile(&*hello, ctx, &()).await
     }
 
     async fn deleted(&self, key: &ObjectKey, _: &Context<HelloWorld>) -> Result<(), Error> {
-        tracing::info!(%key, "gone");
+        self.living.gone(key);
         Ok(())
     }
 }
 
 impl Workload for HelloWorld {
     const UID: &'static str = build::UID;
+    type Given = ();
 
     fn check(&self) -> Result<(), Problem> {
         build::check(self)
     }
 
-    fn children(&self, _: &Context<Self>) -> windlass::Result<Children> {
+    fn children(&self, _: &Context<Self>, (): &()) -> windlass::Result<Children> {
         Ok(build::children(self))
     }
 
@@ -59,7 +62,12 @@ impl Workload for HelloWorld {
         &self.spec.image
     }
 
-    fn reported(&self, seen: Option<&Rollout>, conditions: Vec<Condition>) -> HelloWorldStatus {
+    fn reported(
+        &self,
+        _: &Context<Self>,
+        seen: Option<&Rollout>,
+        conditions: Vec<Condition>,
+    ) -> HelloWorldStatus {
         status::reported(self, seen, conditions)
     }
 

@@ -17,7 +17,7 @@ use crate::workload::{
 
 /// The label with the uid of the ImoocPod: another one of the same name, or an application called the same, has
 /// other Pods.
-const UID: &str = "batch.tutorial.kubebuilder.io/uid";
+pub(super) const UID: &str = "batch.tutorial.kubebuilder.io/uid";
 /// Any user but root will do for a Pod that sleeps.
 const USER: i64 = 65532;
 

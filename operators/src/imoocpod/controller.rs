@@ -4,30 +4,33 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
-use windlass::{Action, Context, Controller, Event, ObjectKey, Reconciler};
+use windlass::{Action, Context, Controller, Event, ObjectKey, Reconciler, Watch};
 
 use super::{api::ImoocPod, build, status};
 use crate::workload::{
-    Error, Problem, Settings,
+    Error, Living, Problem, Settings, called,
     fleet::{self, Plan, Seen},
     ready_event, report,
 };
 
 /// The controller of ImoocPods.
 pub fn controller(settings: Settings) -> Controller<ImoocPods> {
-    settings.apply(Controller::new(ImoocPods).owns::<Pod>())
+    settings.apply(Controller::new(ImoocPods::default()).owns_with(Watch::<Pod>::new().labels(build::UID)))
 }
 
 /// The reconciler.
-#[derive(Clone, Copy, Debug)]
-pub struct ImoocPods;
+#[derive(Clone, Debug, Default)]
+pub struct ImoocPods {
+    living: Living,
+}
 
 impl Reconciler for ImoocPods {
     type Resource = ImoocPod;
     type Error = Error;
 
     async fn reconcile(&self, imooc: Arc<ImoocPod>, ctx: &Context<ImoocPod>) -> Result<Action, Error> {
-        tracing::debug!(key = %ctx.key(), "start reconcile");
+        self.living.see(ctx.key());
+        called(&*imooc, ctx);
         // Its Pods go by their owner references.
         if imooc.metadata.deletion_timestamp.is_some() {
             return Ok(Action::await_change());
@@ -39,22 +42,22 @@ impl Reconciler for ImoocPods {
         }
         let owned = ctx.owned::<Pod>().map_err(Error::ReadChildren)?;
         let plan = fleet::plan(&owned, imooc.spec.replicas as usize, &hash, ctx.now());
-        let wait = plan.wait;
+        let next = plan.next();
         let done = carry_out(&imooc, ctx, plan, &hash).await;
         let problem = done.as_ref().err().and_then(Error::creation_problem);
         observe(&imooc, ctx, &hash, problem.as_ref()).await?;
         done?;
-        Ok(wait.map_or_else(Action::await_change, Action::requeue))
+        Ok(next)
     }
 
     async fn deleted(&self, key: &ObjectKey, _: &Context<ImoocPod>) -> Result<(), Error> {
-        tracing::info!(%key, "gone");
+        self.living.gone(key);
         Ok(())
     }
 }
 
 async fn carry_out(imooc: &ImoocPod, ctx: &Context<ImoocPod>, plan: Plan, hash: &str) -> Result<(), Error> {
-    let (surplus, missing) = (plan.delete.len() + plan.clear.len(), plan.create.len());
+    let (surplus, missing) = plan.size();
     if surplus + missing > 0 {
         let (current, expected) =
             (ctx.owned::<Pod>().map_err(Error::ReadChildren)?.len(), imooc.spec.replicas);

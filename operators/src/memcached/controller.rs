@@ -6,46 +6,57 @@ use k8s_openapi::{
     api::{apps::v1::Deployment, core::v1::Service, policy::v1::PodDisruptionBudget},
     apimachinery::pkg::apis::meta::v1::Condition,
 };
-use windlass::{Action, Children, Context, Controller, Event, Reconciler};
+use windlass::{Action, Children, Context, Controller, Event, ObjectKey, Reconciler};
 
 use super::{
     api::{Memcached, MemcachedStatus},
     build, status,
 };
 use crate::workload::{
-    Error, Problem, Rollout, Settings,
+    Error, Living, Problem, Rollout, Settings,
     deployed::{self, Workload},
     pods,
 };
 
 /// The controller of Memcacheds.
 pub fn controller(settings: Settings) -> Controller<Memcacheds> {
-    let controller =
-        Controller::new(Memcacheds).owns::<Deployment>().owns::<Service>().owns::<PodDisruptionBudget>();
+    let controller = Controller::new(Memcacheds::default())
+        .owns::<Deployment>()
+        .owns::<Service>()
+        .owns::<PodDisruptionBudget>();
     settings.apply(pods::watched(controller, build::UID))
 }
 
 /// The reconciler.
-#[derive(Clone, Copy, Debug)]
-pub struct Memcacheds;
+#[derive(Clone, Debug, Default)]
+pub struct Memcacheds {
+    living: Living,
+}
 
 impl Reconciler for Memcacheds {
     type Resource = Memcached;
     type Error = Error;
 
     async fn reconcile(&self, cache: Arc<Memcached>, ctx: &Context<Memcached>) -> Result<Action, Error> {
-        deployed::reconcile(&*cache, ctx).await
+        self.living.see(ctx.key());
+        deployed::reconcile(&*cache, ctx, &()).await
+    }
+
+    async fn deleted(&self, key: &ObjectKey, _: &Context<Memcached>) -> Result<(), Error> {
+        self.living.gone(key);
+        Ok(())
     }
 }
 
 impl Workload for Memcached {
     const UID: &'static str = build::UID;
+    type Given = ();
 
     fn check(&self) -> Result<(), Problem> {
         build::check(self)
     }
 
-    fn children(&self, _: &Context<Self>) -> windlass::Result<Children> {
+    fn children(&self, _: &Context<Self>, (): &()) -> windlass::Result<Children> {
         Ok(build::children(self))
     }
 
@@ -57,7 +68,12 @@ impl Workload for Memcached {
         &self.spec.image
     }
 
-    fn reported(&self, seen: Option<&Rollout>, conditions: Vec<Condition>) -> MemcachedStatus {
+    fn reported(
+        &self,
+        _: &Context<Self>,
+        seen: Option<&Rollout>,
+        conditions: Vec<Condition>,
+    ) -> MemcachedStatus {
         status::reported(self, seen, conditions)
     }
 

@@ -47,9 +47,9 @@ use crate::workload::{PodOptions, Reported};
 )]
 #[serde(rename_all = "camelCase")]
 pub struct PodManagerSpec {
-    /// How many Pods run.
+    /// How many Pods run, up to 1000.
     #[serde(default = "default_replicas")]
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = 1000))]
     pub replicas: i32,
 
     /// The container image. Another one is rolled out Pod by Pod.

@@ -1,6 +1,9 @@
 //! The Pods of a PodManager. Pure.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::atomic::{AtomicUsize, Ordering},
+};
 
 use k8s_openapi::{
     api::core::v1::{Container, Pod, PodSpec, PodTemplateSpec, SecurityContext},
@@ -15,10 +18,13 @@ use crate::workload::{
     pods,
 };
 
+/// The label with the uid of the PodManager, by which its Pods are watched.
+pub(super) const UID: &str = "podmanager-uid";
+
 /// Refuses what the schema refuses too, for objects that are older than a rule.
 pub(super) fn check(manager: &PodManager) -> Result<(), Problem> {
     Problem::check_label_name(manager)?;
-    Problem::check_range("spec.replicas", manager.spec.replicas, 1, i32::MAX)?;
+    Problem::check_range("spec.replicas", manager.spec.replicas, 1, 1000)?;
     if manager.spec.image.is_empty() {
         return Err(Problem::spec("spec.image is empty; name an image"));
     }
@@ -30,7 +36,7 @@ fn labels(manager: &PodManager) -> BTreeMap<String, String> {
     BTreeMap::from([
         ("app".to_owned(), "my-app".to_owned()),
         ("podmanager".to_owned(), manager.name_any()),
-        ("podmanager-uid".to_owned(), manager.uid().unwrap_or_default()),
+        (UID.to_owned(), manager.uid().unwrap_or_default()),
     ])
 }
 
@@ -65,14 +71,44 @@ pub(super) fn template(manager: &PodManager) -> PodTemplateSpec {
     PodOptions::applied_to(manager.spec.pod.as_ref(), template)
 }
 
-/// The name of a Pod.
-pub(super) fn name(manager: &PodManager, index: usize) -> String {
-    format!("{}-{index}", manager.name_any())
+/// The names of Pods that are free, the lowest index first.
+#[derive(Debug)]
+pub(super) struct Places {
+    manager: String,
+    taken: BTreeSet<String>,
+    next: AtomicUsize,
+    passed_over: AtomicUsize,
 }
 
-/// The lowest indexes whose names are free.
-pub(super) fn free_indexes(count: usize, is_taken: impl Fn(usize) -> bool) -> Vec<usize> {
-    (0..).filter(|index| !is_taken(*index)).take(count).collect()
+impl Places {
+    /// How many Pods of others one run passes over.
+    const PATIENCE: usize = 100;
+
+    /// `taken` are the names of the Pods that the PodManager has.
+    pub(super) fn new(manager: &PodManager, taken: impl IntoIterator<Item = String>) -> Self {
+        Self {
+            manager: manager.name_any(),
+            taken: taken.into_iter().collect(),
+            next: AtomicUsize::new(0),
+            passed_over: AtomicUsize::new(0),
+        }
+    }
+
+    /// The next name that is free, which then is not.
+    pub(super) fn next(&self) -> String {
+        loop {
+            let index = self.next.fetch_add(1, Ordering::Relaxed);
+            let name = format!("{}-{index}", self.manager);
+            if !self.taken.contains(&name) {
+                return name;
+            }
+        }
+    }
+
+    /// Whether another name is to be tried after one that somebody else has.
+    pub(super) fn may_go_on(&self) -> bool {
+        self.passed_over.fetch_add(1, Ordering::Relaxed) < Self::PATIENCE
+    }
 }
 
 /// A Pod.

@@ -1,6 +1,6 @@
 //! The flow of a PodManager: finalizer, plan, Pods, status.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use k8s_openapi::api::core::v1::{Pod, PodTemplateSpec};
 use kube::ResourceExt;
@@ -8,11 +8,11 @@ use prometheus_client::{
     encoding::EncodeLabelSet,
     metrics::{counter::Counter as Count, family::Family},
 };
-use windlass::{Action, Context, Controller, Event, Reconciler};
+use windlass::{Action, Context, Controller, Event, ObjectKey, Reconciler, Watch};
 
 use super::{api::PodManager, build, status};
 use crate::workload::{
-    Error, Problem, Settings,
+    Error, Living, Problem, Settings, called,
     fleet::{self, Plan, Seen},
     pods, ready_event, report,
 };
@@ -43,13 +43,17 @@ impl Counter {
 
 /// The controller of PodManagers.
 pub fn controller(settings: Settings, counter: Counter) -> Controller<PodManagers> {
-    settings.apply(Controller::new(PodManagers { counter }).owns::<Pod>())
+    settings.apply(
+        Controller::new(PodManagers { counter, living: Living::default() })
+            .owns_with(Watch::<Pod>::new().labels(build::UID)),
+    )
 }
 
 /// The reconciler.
 #[derive(Clone, Debug)]
 pub struct PodManagers {
     counter: Counter,
+    living: Living,
 }
 
 impl Reconciler for PodManagers {
@@ -57,6 +61,7 @@ impl Reconciler for PodManagers {
     type Error = Error;
 
     async fn reconcile(&self, manager: Arc<PodManager>, ctx: &Context<PodManager>) -> Result<Action, Error> {
+        self.living.see(ctx.key());
         let result = if manager.metadata.deletion_timestamp.is_some() {
             finalize(&manager, ctx).await
         } else {
@@ -65,9 +70,15 @@ impl Reconciler for PodManagers {
         self.counter.count(&result);
         result
     }
+
+    async fn deleted(&self, key: &ObjectKey, _: &Context<PodManager>) -> Result<(), Error> {
+        self.living.gone(key);
+        Ok(())
+    }
 }
 
 async fn converge(manager: &PodManager, ctx: &Context<PodManager>) -> Result<Action, Error> {
+    called(manager, ctx);
     let template = build::template(manager);
     let hash = fleet::hash(&template);
     if let Err(problem) = build::check(manager) {
@@ -80,7 +91,7 @@ async fn converge(manager: &PodManager, ctx: &Context<PodManager>) -> Result<Act
     }
     let owned = ctx.owned::<Pod>().map_err(Error::ReadChildren)?;
     let plan = fleet::plan(&owned, manager.spec.replicas as usize, &hash, ctx.now());
-    let wait = plan.wait;
+    let next = plan.next();
     match carry_out(manager, ctx, plan, &template, &hash).await {
         Ok(()) => observe(manager, ctx, &hash, None).await?,
         Err(error) => {
@@ -89,7 +100,7 @@ async fn converge(manager: &PodManager, ctx: &Context<PodManager>) -> Result<Act
             return Err(error);
         }
     }
-    Ok(wait.map_or_else(Action::await_change, Action::requeue))
+    Ok(next)
 }
 
 async fn carry_out(
@@ -103,25 +114,30 @@ async fn carry_out(
         ctx.delete(&**pod).await.map_err(Error::DeletePod)?;
         ctx.event(Event::normal("Deleted", format!("Deleted pod {}", pod.name_any())));
     }
-    let namespace = manager.namespace();
-    let is_taken = |index: usize| {
-        let name = build::name(manager, index);
-        // An unreadable cache ends in an error below, on creation.
-        ctx.get::<Pod>(namespace.as_deref(), &name).is_ok_and(|found| found.is_some())
-    };
-    let indexes = build::free_indexes(plan.create.len(), is_taken);
-    let wanted: Vec<(usize, u32)> = indexes.into_iter().zip(plan.create).collect();
-    fleet::create(wanted, |(index, failures)| async move {
-        let name = build::name(manager, index);
-        match ctx.create_child(build::pod(name.clone(), template, hash, failures)).await {
-            Ok(_) => {
-                ctx.event(Event::normal("Created", format!("Created pod {name}")));
-                Ok(())
-            }
-            Err(error) => {
-                let why = error.status().map_or_else(|| error.to_string(), |status| status.message.clone());
-                ctx.event(Event::warning("Failed", format!("Failed to create pod {name}: {why}")));
-                Err(Error::CreatePod(error))
+    let (removed, made) = plan.size();
+    if removed + made > 0 {
+        let expected = manager.spec.replicas;
+        tracing::info!(key = %ctx.key(), expected, removed, made, "changing the Pods");
+    }
+    // An unreadable cache ends in an error on creation.
+    let own = ctx.owned::<Pod>().unwrap_or_default();
+    let places = &build::Places::new(manager, own.iter().map(|pod| pod.name_any()));
+    fleet::create(plan.create, |failures| async move {
+        loop {
+            let name = places.next();
+            match ctx.create_child(build::pod(name.clone(), template, hash, failures)).await {
+                Ok(_) => {
+                    ctx.event(Event::normal("Created", format!("Created pod {name}")));
+                    return Ok(());
+                }
+                // Somebody else's, which the cache does not hold: the next place will do.
+                Err(error) if error.is_already_exists() && places.may_go_on() => {}
+                Err(error) => {
+                    let said = error.status().map(|status| status.message.clone());
+                    let why = said.unwrap_or_else(|| error.to_string());
+                    ctx.event(Event::warning("Failed", format!("Failed to create pod {name}: {why}")));
+                    return Err(Error::CreatePod(error));
+                }
             }
         }
     })
@@ -152,9 +168,13 @@ async fn finalize(manager: &PodManager, ctx: &Context<PodManager>) -> Result<Act
         tracing::info!(key = %ctx.key(), "Cleaned up resources");
         return Ok(Action::await_change());
     }
-    for pod in owned.iter().filter(|pod| !pods::is_terminating(pod)) {
-        ctx.delete(&**pod).await.map_err(Error::DeletePod)?;
+    let left: Vec<&Arc<Pod>> = owned.iter().filter(|pod| !pods::is_terminating(pod)).collect();
+    for pod in left.iter().take(fleet::BURST) {
+        ctx.delete(&***pod).await.map_err(Error::DeletePod)?;
         ctx.event(Event::normal("Deleted", format!("Deleted pod {}", pod.name_any())));
+    }
+    if left.len() > fleet::BURST {
+        return Ok(Action::requeue(Duration::ZERO));
     }
     // The end of each Pod brings the object back here.
     Ok(Action::await_change())

@@ -16,7 +16,7 @@ fn manager() -> PodManager {
 fn a_pod_is_what_the_specification_says() {
     let manager = manager();
     let template = build::template(&manager);
-    let pod = build::pod(build::name(&manager, 2), &template, "abc", 0);
+    let pod = build::pod("my-pod-manager-2".into(), &template, "abc", 0);
     assert_eq!(pod.name_any(), "my-pod-manager-2");
     let labels = json!({
         "app": "my-app", "podmanager": "my-pod-manager", "podmanager-uid": "u-1", HASH: "abc",
@@ -27,9 +27,20 @@ fn a_pod_is_what_the_specification_says() {
 }
 
 #[test]
+fn the_hash_of_a_template_is_that_of_the_last_release() {
+    // Another one would replace every Pod of every PodManager when the operator is upgraded.
+    assert_eq!(fleet::hash(&build::template(&manager())), "9c550fc1b9");
+}
+
+#[test]
 fn the_lowest_free_indexes_are_taken_first() {
-    assert_eq!(build::free_indexes(3, |_| false), [0, 1, 2]);
-    assert_eq!(build::free_indexes(2, |index| [0, 2].contains(&index)), [1, 3]);
+    let manager = sample();
+    let first = |taken: &[&str]| {
+        let places = build::Places::new(&manager, taken.iter().map(|name| (*name).to_owned()));
+        [places.next(), places.next()]
+    };
+    assert_eq!(first(&[]), ["my-pod-manager-0", "my-pod-manager-1"]);
+    assert_eq!(first(&["my-pod-manager-0", "my-pod-manager-2"]), ["my-pod-manager-1", "my-pod-manager-3"]);
 }
 
 #[test]

@@ -15,7 +15,7 @@ use k8s_openapi::{
         autoscaling::v2::HorizontalPodAutoscalerBehavior,
         core::v1::{
             Affinity, EnvFromSource, EnvVar, LocalObjectReference, PodSecurityContext, Probe,
-            ResourceRequirements, SecurityContext, Toleration, TopologySpreadConstraint,
+            ResourceRequirements, SecurityContext, Toleration, TopologySpreadConstraint, Volume, VolumeMount,
         },
     },
     apimachinery::pkg::{apis::meta::v1::Condition, util::intstr::IntOrString},
@@ -62,13 +62,15 @@ use crate::workload::{ImagePullPolicy, Reported};
 )]
 #[x_kube(
     validation = Rule::new("!has(self.tls) || has(self.domain) || (has(self.domains) && self.domains.size() > 0)")
-        .message("tls needs a domain that it is for")
+        .message("tls needs a domain that it is for"),
+    validation = Rule::new("!has(self.tls) || !has(self.route) || self.route.type != 'Gateway'")
+        .message("tls is for an Ingress: with a Gateway the certificates are those of its listeners, so name them there and leave tls out")
 )]
 #[serde(rename_all = "camelCase")]
 pub struct WebAppSpec {
     /// How many Pods serve. The autoscaler decides, if there is one.
     #[serde(default = "default_replicas")]
-    #[schemars(range(min = 0))]
+    #[schemars(range(min = 0, max = 10_000))]
     pub replicas: i32,
 
     /// The container image. Name a version: what `latest` means changes under running Pods.
@@ -79,6 +81,15 @@ pub struct WebAppSpec {
     #[serde(default = "default_port")]
     #[schemars(range(min = 1, max = 65535))]
     pub port: i32,
+
+    /// More ports of the container, which the Service offers as well.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 32))]
+    #[x_kube(
+        merge_strategy = ListMerge::Map(vec!["name".into()]),
+        validation = Rule::new("self.all(port, port.name != 'http')").message("http is the name of spec.port")
+    )]
+    pub ports: Vec<Port>,
 
     /// The domain under which the application is reached from outside.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -159,6 +170,16 @@ pub struct WebAppSpec {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub env_from: Vec<EnvFromSource>,
 
+    /// Volumes of the Pods. What changes in a ConfigMap or Secret reaches the files by itself.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64))]
+    pub volumes: Vec<Volume>,
+
+    /// Where the container has the volumes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64))]
+    pub volume_mounts: Vec<VolumeMount>,
+
     /// What the container asks for and may use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "ResourceRequirements")]
@@ -191,17 +212,17 @@ pub struct WebAppSpec {
 
     /// For how long a Pod must be ready before it counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "i32", range(min = 0))]
+    #[schemars(with = "i32", range(min = 0, max = 86_400))]
     pub min_ready_seconds: Option<i32>,
 
     /// After how long a rollout without progress counts as stuck.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "i32", range(min = 1))]
+    #[schemars(with = "i32", range(min = 1, max = 604_800))]
     pub progress_deadline_seconds: Option<i32>,
 
     /// How many old versions are kept to go back to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "i32", range(min = 0))]
+    #[schemars(with = "i32", range(min = 0, max = 1000))]
     pub revision_history_limit: Option<i32>,
 
     /// Labels that a node must have.
@@ -226,7 +247,50 @@ pub struct WebAppSpec {
     pub pod_annotations: BTreeMap<String, String>,
 }
 
-/// TLS for the domains: a certificate that is there, or one that cert-manager is to issue.
+/// A port of the container and the Service.
+#[derive(KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Port {
+    /// Its name.
+    #[schemars(length(min = 1, max = 15), regex(pattern = "^[a-z]([-a-z0-9]*[a-z0-9])?$"))]
+    pub name: String,
+
+    /// The port that the Service offers.
+    #[schemars(range(min = 1, max = 65535))]
+    pub port: i32,
+
+    /// The port that the container listens on: the same unless set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "i32", range(min = 1, max = 65535))]
+    pub target_port: Option<i32>,
+
+    /// The protocol.
+    #[serde(default)]
+    pub protocol: Protocol,
+}
+
+/// The protocols of ports.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum Protocol {
+    #[default]
+    Tcp,
+    Udp,
+    Sctp,
+}
+
+impl Protocol {
+    /// The word that a container's port takes.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Tcp => "TCP",
+            Self::Udp => "UDP",
+            Self::Sctp => "SCTP",
+        }
+    }
+}
+
+/// TLS for the domains behind an Ingress: a certificate that is there, or one that cert-manager is to issue.
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[x_kube(
     validation = Rule::new("has(self.secretName) || has(self.issuerRef)")
@@ -336,21 +400,21 @@ pub enum ServiceType {
 pub struct Autoscaling {
     /// The smallest number of Pods.
     #[serde(default = "default_replicas")]
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = 10_000))]
     pub min: i32,
 
     /// The largest number of Pods.
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = 10_000))]
     pub max: i32,
 
     /// The average use of the CPU that is aimed at, in percent of what the Pods ask for: 80 if no aim is set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "i32", range(min = 1))]
+    #[schemars(with = "i32", range(min = 1, max = 10_000))]
     pub cpu: Option<i32>,
 
     /// The average use of memory that is aimed at, in percent of what the Pods ask for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "i32", range(min = 1))]
+    #[schemars(with = "i32", range(min = 1, max = 10_000))]
     pub memory: Option<i32>,
 
     /// How fast it goes up and down.
@@ -437,7 +501,7 @@ pub struct WebAppStatus {
     pub selector: String,
 
     /// Ready: enough replicas serve. Progressing: a rollout is under way. Degraded: something needs a person.
-    /// RoutesReady: the domains lead to the application.
+    /// RoutesReady: the domains lead to the application. AutoscalerReady: the load decides how many Pods serve.
     #[serde(default)]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["type".into()]))]
     pub conditions: Vec<Condition>,

@@ -1,6 +1,6 @@
 //! What a WebApp wants to exist. Pure: a spec and the digest of its configuration come in, children leave.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::{
     api::{
@@ -24,7 +24,7 @@ use kube::ResourceExt;
 use windlass::Children;
 
 use super::{
-    api::{Autoscaling, ServiceType, WebApp},
+    api::{Autoscaling, Protocol, ServiceType, WebApp},
     domains,
     route::{self, Way},
 };
@@ -37,14 +37,19 @@ pub(super) const CONFIG_HASH: &str = "apps.example.com/config-hash";
 /// The name of the port in the container and the Service.
 pub(super) const PORT: &str = "http";
 
+/// The most replicas.
+const MOST: i32 = 10_000;
+
 /// Refuses what the schema refuses too, for objects that are older than a rule.
 pub(super) fn check(app: &WebApp) -> Result<(), Problem> {
     Problem::check_service_name(app)?;
-    Problem::check_range("spec.replicas", app.spec.replicas, 0, i32::MAX)?;
+    Problem::check_range("spec.replicas", app.spec.replicas, 0, MOST)?;
     Problem::check_range("spec.port", app.spec.port, 1, 65535)?;
     if let Some(autoscaling) = &app.spec.autoscaling {
+        Problem::check_range("spec.autoscaling.max", autoscaling.max, 1, MOST)?;
         Problem::check_range("spec.autoscaling.min", autoscaling.min, 1, autoscaling.max)?;
     }
+    check_ports(app)?;
     let disruption = app.spec.disruption.as_ref();
     if disruption.is_some_and(|it| it.min_available.is_some() == it.max_unavailable.is_some()) {
         return Err(Problem::spec("spec.disruption: set either minAvailable or maxUnavailable"));
@@ -55,10 +60,31 @@ pub(super) fn check(app: &WebApp) -> Result<(), Problem> {
     Ok(())
 }
 
+/// Refuses ports of which two are the same: neither a container nor a Service can have them.
+fn check_ports(app: &WebApp) -> Result<(), Problem> {
+    let mut seen = BTreeSet::from([("port", app.spec.port, "TCP"), ("targetPort", app.spec.port, "TCP")]);
+    for extra in &app.spec.ports {
+        Problem::check_range("spec.ports[].port", extra.port, 1, 65535)?;
+        let target = extra.target_port.unwrap_or(extra.port);
+        Problem::check_range("spec.ports[].targetPort", target, 1, 65535)?;
+        for (field, number) in [("port", extra.port), ("targetPort", target)] {
+            if !seen.insert((field, number, extra.protocol.as_str())) {
+                let name = &extra.name;
+                return Err(Problem::spec(format!(
+                    "spec.ports: {name} has the {field} {number} of another one; write a number of its own"
+                )));
+            }
+        }
+    }
+    Ok(())
+}
+
 /// The children of a WebApp. `config` is the digest of the ConfigMaps and Secrets that its Pods use, if they use any.
-pub(super) fn children(app: &WebApp, config: Option<&str>, way: Way) -> Children {
+///
+/// `hosts` are the domains that are this WebApp's own.
+pub(super) fn children(app: &WebApp, config: Option<&str>, way: Way, hosts: &[String]) -> Children {
     let children = Children::new().with(deployment(app, config)).with(service(app));
-    route::with_route(children, app, way)
+    route::with_route(children, app, way, hosts)
         .with_some(app.spec.autoscaling.as_ref().map(|autoscaling| autoscaler(app, autoscaling)))
         .with_some(budget(app))
 }
@@ -130,6 +156,7 @@ fn template(app: &WebApp, config: Option<&str>) -> PodTemplateSpec {
             affinity: spec.affinity.clone(),
             tolerations: given(&spec.tolerations),
             topology_spread_constraints: given(&spec.topology_spread_constraints),
+            volumes: given(&spec.volumes),
             containers: vec![container(app)],
             ..PodSpec::default()
         }),
@@ -157,18 +184,39 @@ fn container(app: &WebApp) -> Container {
         env: given(&spec.env),
         env_from: given(&spec.env_from),
         resources: spec.resources.clone(),
-        ports: Some(vec![ContainerPort {
-            name: Some(PORT.into()),
-            container_port: spec.port,
-            protocol: Some("TCP".into()),
-            ..ContainerPort::default()
-        }]),
+        volume_mounts: given(&spec.volume_mounts),
+        ports: Some(container_ports(app)),
         readiness_probe: Some(probes.readiness.unwrap_or_else(open)),
         liveness_probe: probes.liveness,
         startup_probe: probes.startup,
         security_context: Some(spec.security_context.clone().unwrap_or_else(confined)),
         ..Container::default()
     }
+}
+
+fn container_ports(app: &WebApp) -> Vec<ContainerPort> {
+    let port = |name: &str, number: i32, protocol: Protocol| ContainerPort {
+        name: Some(name.into()),
+        container_port: number,
+        protocol: Some(protocol.as_str().into()),
+        ..ContainerPort::default()
+    };
+    let extra = app.spec.ports.iter();
+    let extra = extra.map(|it| port(&it.name, it.target_port.unwrap_or(it.port), it.protocol));
+    std::iter::once(port(PORT, app.spec.port, Protocol::Tcp)).chain(extra).collect()
+}
+
+fn service_ports(app: &WebApp) -> Vec<ServicePort> {
+    let port = |name: &str, number: i32, protocol: Protocol| ServicePort {
+        name: Some(name.into()),
+        port: number,
+        protocol: Some(protocol.as_str().into()),
+        // By name: while a change of the port rolls out, each Pod is reached on its own.
+        target_port: Some(IntOrString::String(name.into())),
+        ..ServicePort::default()
+    };
+    let extra = app.spec.ports.iter().map(|it| port(&it.name, it.port, it.protocol));
+    std::iter::once(port(PORT, app.spec.port, Protocol::Tcp)).chain(extra).collect()
 }
 
 fn service(app: &WebApp) -> Service {
@@ -186,14 +234,7 @@ fn service(app: &WebApp) -> Service {
         spec: Some(ServiceSpec {
             type_: Some(type_.into()),
             selector: Some(selector_labels(app)),
-            ports: Some(vec![ServicePort {
-                name: Some(PORT.into()),
-                port: app.spec.port,
-                protocol: Some("TCP".into()),
-                // By name: while a change of the port rolls out, each Pod is reached on its own.
-                target_port: Some(IntOrString::String(PORT.into())),
-                ..ServicePort::default()
-            }]),
+            ports: Some(service_ports(app)),
             ..ServiceSpec::default()
         }),
         status: None,

@@ -15,6 +15,7 @@ use k8s_openapi::{
 use kube::{
     Api, ResourceExt,
     api::{ApiResource, DynamicObject, Patch, PatchParams},
+    core::PartialObjectMeta,
 };
 use serde_json::json;
 use windlass::{
@@ -24,14 +25,16 @@ use windlass::{
 
 use super::{
     api::{WebApp, WebAppStatus, gateway::HTTPRoute},
-    build, domains,
+    autoscaler, build,
+    config::{Digests, uses},
+    domains,
     route::{self, Way},
     status,
 };
 use crate::workload::{
-    Error, Problem, Rollout, Settings,
+    Error, Living, Problem, Rollout, Settings,
     deployed::{self, Workload},
-    digest, pods,
+    pods,
 };
 
 /// The index of WebApps by the ConfigMaps and Secrets that their Pods use: `ConfigMap/name`.
@@ -41,7 +44,7 @@ const HANDOVER: &str = "windlass-handover";
 
 /// The controller of WebApps.
 pub fn controller(settings: Settings) -> Controller<WebApps> {
-    let controller = Controller::new(WebApps)
+    let controller = Controller::new(WebApps::default())
         .owns::<Deployment>()
         .owns::<Service>()
         .owns::<Ingress>()
@@ -49,8 +52,8 @@ pub fn controller(settings: Settings) -> Controller<WebApps> {
         .owns::<HorizontalPodAutoscaler>()
         .owns::<PodDisruptionBudget>()
         .watches::<WebApp, _>(rivals)
-        .watches::<ConfigMap, _>(|map: &ConfigMap, cache: &Reader| users("ConfigMap", map, cache))
-        .watches::<Secret, _>(|secret: &Secret, cache: &Reader| users("Secret", secret, cache))
+        .watches::<PartialObjectMeta<ConfigMap>, _>(|map, cache: &Reader| users("ConfigMap", map, cache))
+        .watches::<PartialObjectMeta<Secret>, _>(|secret, cache: &Reader| users("Secret", secret, cache))
         .index::<WebApp>(domains::PLACES, domains::places)
         .index::<WebApp>(USES, |app| {
             uses(app).into_iter().map(|(kind, name)| format!("{kind}/{name}")).collect()
@@ -75,33 +78,28 @@ fn users<K: Object>(kind: &str, object: &K, cache: &Reader) -> Vec<ObjectKey> {
     all.iter().filter(|app| app.namespace() == object.namespace()).map(|app| ObjectKey::of(&**app)).collect()
 }
 
-/// The ConfigMaps and Secrets that the Pods' environment comes from.
-fn uses(app: &WebApp) -> Vec<(&'static str, String)> {
-    let mut used = Vec::new();
-    for source in &app.spec.env_from {
-        used.extend(source.config_map_ref.iter().map(|it| ("ConfigMap", it.name.clone())));
-        used.extend(source.secret_ref.iter().map(|it| ("Secret", it.name.clone())));
-    }
-    for source in app.spec.env.iter().filter_map(|variable| variable.value_from.as_ref()) {
-        used.extend(source.config_map_key_ref.iter().map(|it| ("ConfigMap", it.name.clone())));
-        used.extend(source.secret_key_ref.iter().map(|it| ("Secret", it.name.clone())));
-    }
-    used.sort();
-    used.dedup();
-    used
-}
-
 /// The reconciler.
-#[derive(Clone, Copy, Debug)]
-pub struct WebApps;
+#[derive(Clone, Debug, Default)]
+pub struct WebApps {
+    digests: Digests,
+    living: Living,
+}
 
 impl Reconciler for WebApps {
     type Resource = WebApp;
     type Error = Error;
 
     async fn reconcile(&self, app: Arc<WebApp>, ctx: &Context<WebApp>) -> Result<Action, Error> {
+        self.living.see(ctx.key());
         hand_over(&app, ctx).await?;
-        deployed::reconcile(&*app, ctx).await
+        let config = self.digests.of(&app, ctx).await.map_err(Error::ReadChildren)?;
+        deployed::reconcile(&*app, ctx, &config).await
+    }
+
+    async fn deleted(&self, key: &ObjectKey, _: &Context<WebApp>) -> Result<(), Error> {
+        self.digests.forget(key);
+        self.living.gone(key);
+        Ok(())
     }
 }
 
@@ -130,57 +128,57 @@ async fn hand_over(app: &WebApp, ctx: &Context<WebApp>) -> Result<(), Error> {
     sent.map(|_| ()).map_err(|source| Error::HandOver(Box::new(source)))
 }
 
-/// The way to a WebApp, and what is in it.
+/// The way to a WebApp, the domains that lead there, and what is in the way of others.
 struct Access {
     way: Way,
+    hosts: Vec<String>,
     obstacle: Option<Problem>,
+    shortfall: Option<Problem>,
 }
 
 impl Access {
     fn of(app: &WebApp, ctx: &Context<WebApp>) -> windlass::Result<Self> {
         let served = ctx.is_served::<HTTPRoute>()?;
         let way = route::way(app, served);
-        let obstacle = conflict(app, ctx)?.or_else(|| route::obstacle(way, served));
-        Ok(Self { way, obstacle })
+        let (hosts, conflict) = contest(app, ctx)?;
+        let blocked = route::obstacle(way, served);
+        let closed = blocked.is_some() || hosts.is_empty();
+        let shortfall = route::shortfall(app, way);
+        let way = if closed { Way::None } else { way };
+        Ok(Self { way, hosts, obstacle: conflict.or(blocked), shortfall })
     }
 }
 
-/// The problem of a WebApp that does not get a place that it wants.
-fn conflict(app: &WebApp, ctx: &Context<WebApp>) -> windlass::Result<Option<Problem>> {
-    for place in domains::places(app) {
+/// The domains that are a WebApp's own, and the problem of one that does not get all that it wants.
+fn contest(app: &WebApp, ctx: &Context<WebApp>) -> windlass::Result<(Vec<String>, Option<Problem>)> {
+    let (mut own, mut lost) = (Vec::new(), Vec::new());
+    if !domains::is_routed(app) {
+        return Ok((own, None));
+    }
+    for host in domains::hosts(app) {
+        let place = domains::place(app, &host);
         let all = ctx.indexed::<WebApp>(domains::PLACES, &place)?;
-        if let Some(problem) = domains::conflict(app, &place, &all) {
-            return Ok(Some(problem));
+        match domains::conflict(app, &place, &all) {
+            Some(problem) => lost.push(problem.message),
+            None => own.push(host),
         }
     }
-    Ok(None)
-}
-
-/// The digest of everything that the Pods' environment comes from.
-fn config(app: &WebApp, ctx: &Context<WebApp>) -> windlass::Result<Option<String>> {
-    let namespace = app.namespace();
-    let mut seen = Vec::new();
-    for (kind, name) in uses(app) {
-        let data = match kind {
-            "ConfigMap" => ctx.get::<ConfigMap>(namespace.as_deref(), &name)?.map(|map| json!(map.data)),
-            _ => ctx.get::<Secret>(namespace.as_deref(), &name)?.map(|secret| json!(secret.data)),
-        };
-        seen.push((kind, name, data));
-    }
-    Ok((!seen.is_empty()).then(|| digest::of(&seen)))
+    let problem = (!lost.is_empty()).then(|| Problem::new(domains::CONFLICT, lost.join("; ")));
+    Ok((own, problem))
 }
 
 impl Workload for WebApp {
     const UID: &'static str = build::UID;
+    /// The digest of the ConfigMaps and Secrets that the Pods use.
+    type Given = Option<String>;
 
     fn check(&self) -> Result<(), Problem> {
         build::check(self)
     }
 
-    fn children(&self, ctx: &Context<Self>) -> windlass::Result<Children> {
-        let Access { way, obstacle } = Access::of(self, ctx)?;
-        let way = if obstacle.is_none() { way } else { Way::None };
-        Ok(build::children(self, config(self, ctx)?.as_deref(), way))
+    fn children(&self, ctx: &Context<Self>, config: &Option<String>) -> windlass::Result<Children> {
+        let Access { way, hosts, .. } = Access::of(self, ctx)?;
+        Ok(build::children(self, config.as_deref(), way, &hosts))
     }
 
     fn wanted(&self, deployment: &Deployment) -> i32 {
@@ -194,8 +192,15 @@ impl Workload for WebApp {
         &self.spec.image
     }
 
-    fn reported(&self, seen: Option<&Rollout>, conditions: Vec<Condition>) -> WebAppStatus {
-        status::reported(self, seen, conditions)
+    fn reported(
+        &self,
+        ctx: &Context<Self>,
+        seen: Option<&Rollout>,
+        conditions: Vec<Condition>,
+    ) -> WebAppStatus {
+        let access = Access::of(self, ctx).ok();
+        let url = access.map(|access| route::url(self, access.way, &access.hosts));
+        status::reported(self, url, seen, conditions)
     }
 
     fn can_serve(&self, ctx: &Context<Self>) -> windlass::Result<bool> {
@@ -203,16 +208,28 @@ impl Workload for WebApp {
     }
 
     fn more_conditions(&self, ctx: &Context<Self>, applied: &Applied) -> windlass::Result<Vec<Condition>> {
-        let Access { way, obstacle } = Access::of(self, ctx)?;
-        if let Some(problem) = obstacle {
-            let routes = is_false(route::ROUTES_READY, problem.reason, &problem.message);
-            return Ok(vec![routes, is_true(DEGRADED, problem.reason, problem.message)]);
-        }
-        let ingress = applied.get::<Ingress>(&self.name_any());
-        let route = applied.get::<HTTPRoute>(&self.name_any());
-        let routes = route::judge(self, way, ingress.as_deref(), route.as_deref());
-        let refused = (routes.status == "False").then(|| is_true(DEGRADED, &routes.reason, &routes.message));
-        let unready = route::unready(way, &routes);
-        Ok([Some(routes), refused, unready].into_iter().flatten().collect())
+        let Access { way, obstacle, shortfall, .. } = Access::of(self, ctx)?;
+        let scaling = self.spec.autoscaling.as_ref().map(|_| {
+            let live = applied.get::<HorizontalPodAutoscaler>(&self.name_any());
+            autoscaler::judge(live.as_deref())
+        });
+        let routes = match &obstacle {
+            Some(problem) => is_false(route::ROUTES_READY, problem.reason, &problem.message),
+            None => {
+                let ingress = applied.get::<Ingress>(&self.name_any());
+                let route = applied.get::<HTTPRoute>(&self.name_any());
+                route::judge(self, way, ingress.as_deref(), route.as_deref())
+            }
+        };
+        // The first that a person has to put right.
+        let refused = |condition: &Condition| {
+            (condition.status == "False").then(|| is_true(DEGRADED, &condition.reason, &condition.message))
+        };
+        let degraded = refused(&routes)
+            .or_else(|| shortfall.map(|problem| is_true(DEGRADED, problem.reason, problem.message)))
+            .or_else(|| scaling.as_ref().and_then(refused));
+        // A domain of several that somebody else has does not make the others unreachable.
+        let unready = if obstacle.is_none() { route::unready(way, &routes) } else { None };
+        Ok([Some(routes), scaling, degraded, unready].into_iter().flatten().collect())
     }
 }

@@ -39,7 +39,12 @@ pub(super) fn places(app: &WebApp) -> Vec<String> {
     if !is_routed(app) || app.metadata.deletion_timestamp.is_some() {
         return Vec::new();
     }
-    hosts(app).into_iter().map(|host| format!("{host}{}", path(app))).collect()
+    hosts(app).iter().map(|host| place(app, host)).collect()
+}
+
+/// The place that a WebApp wants below one of its domains.
+pub(super) fn place(app: &WebApp, host: &str) -> String {
+    format!("{host}{}", path(app))
 }
 
 /// The conflict that keeps a WebApp from a place that it wants, if there is one. `rivals` are all that want the place.

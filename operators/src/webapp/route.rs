@@ -26,6 +26,8 @@ use crate::workload::Problem;
 pub(super) const ROUTES_READY: &str = "RoutesReady";
 /// The reason of a WebApp that wants a Gateway where there is no Gateway API.
 pub(super) const NOT_SERVED: &str = "GatewayNotServed";
+/// The reason of a WebApp with TLS behind a Gateway.
+pub(super) const TLS_NOT_APPLIED: &str = "TLSNotApplied";
 /// The reason of a WebApp whose Gateways do not let requests through.
 const ROUTES_NOT_READY: &str = "RoutesNotReady";
 
@@ -62,12 +64,23 @@ pub(super) fn obstacle(way: Way, served: bool) -> Option<Problem> {
     })
 }
 
-/// Adds what leads to the application.
-pub(super) fn with_route(children: Children, app: &WebApp, way: Way) -> Children {
+/// The problem of a WebApp that asks for something which the way that it goes cannot give.
+pub(super) fn shortfall(app: &WebApp, way: Way) -> Option<Problem> {
+    (way == Way::Gateway && app.spec.tls.is_some()).then(|| {
+        Problem::new(
+            TLS_NOT_APPLIED,
+            "spec.tls does nothing behind a Gateway, whose listeners have the certificates; name the certificate there \
+             and remove spec.tls, or set spec.route.type to Ingress",
+        )
+    })
+}
+
+/// Adds what leads from these domains to the application.
+pub(super) fn with_route(children: Children, app: &WebApp, way: Way, hosts: &[String]) -> Children {
     match way {
         Way::None => children,
-        Way::Ingress => children.with(ingress::wanted(app)),
-        Way::Gateway => children.with(gateway::wanted(app)),
+        Way::Ingress => children.with(ingress::wanted(app, hosts)),
+        Way::Gateway => children.with(gateway::wanted(app, hosts)),
     }
 }
 
@@ -92,12 +105,13 @@ pub(super) fn unready(way: Way, routes: &Condition) -> Option<Condition> {
     closed.then(|| is_false(READY, ROUTES_NOT_READY, &routes.message))
 }
 
-/// Where the application is reached. `open` is whether its domains are its own and lead somewhere.
-pub(super) fn url(app: &WebApp, open: bool) -> String {
-    let hosts = domains::hosts(app);
-    match hosts.first().filter(|_| domains::is_routed(app) && open) {
+/// Where the application is reached: by the first of the domains that lead to it, or within the cluster.
+///
+/// What a Gateway's listeners speak stands in the Gateway, so only an Ingress is known to have TLS.
+pub(super) fn url(app: &WebApp, way: Way, hosts: &[String]) -> String {
+    match hosts.first().filter(|_| way != Way::None) {
         Some(host) => {
-            let scheme = if app.spec.tls.is_some() { "https" } else { "http" };
+            let scheme = if way == Way::Ingress && app.spec.tls.is_some() { "https" } else { "http" };
             let path = domains::path(app);
             format!("{scheme}://{host}{}", if path == "/" { "" } else { &path })
         }

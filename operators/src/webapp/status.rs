@@ -1,24 +1,27 @@
 //! What is reported about a WebApp. Pure.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use windlass::conditions;
 
 use super::{
     api::{WebApp, WebAppStatus},
-    build, domains, route,
+    autoscaler, build,
 };
 use crate::workload::Rollout;
 
-/// The status of a WebApp: what was seen, if anything could be, and what is to be said of it.
-pub(super) fn reported(app: &WebApp, seen: Option<&Rollout>, conditions: Vec<Condition>) -> WebAppStatus {
+/// The status of a WebApp: where it is reached, what was seen, if anything could be, and what is to be said of it.
+pub(super) fn reported(
+    app: &WebApp,
+    url: Option<String>,
+    seen: Option<&Rollout>,
+    mut conditions: Vec<Condition>,
+) -> WebAppStatus {
     let counts = seen.map(Rollout::counts).unwrap_or_default();
-    // Whether the domain is this WebApp's own stands in the conditions by now.
-    let routes = conditions::find(&conditions, route::ROUTES_READY);
-    let closed = [domains::CONFLICT, route::NOT_SERVED];
-    let open = routes.is_none_or(|routes| !closed.contains(&routes.reason.as_str()));
+    // What was said of an autoscaler goes with it.
+    let scaled = app.spec.autoscaling.is_some();
+    conditions.retain(|condition| scaled || condition.type_ != autoscaler::READY);
     WebAppStatus {
         observed_generation: app.metadata.generation,
-        url: Some(route::url(app, open)),
+        url,
         desired_replicas: seen.map_or(app.spec.replicas, |seen| seen.wanted),
         replicas: counts.replicas.unwrap_or(0),
         ready_replicas: counts.ready_replicas.unwrap_or(0),

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use k8s_openapi::{
     api::{
-        apps::v1::Deployment, autoscaling::v2::HorizontalPodAutoscaler, networking::v1::Ingress,
-        policy::v1::PodDisruptionBudget,
+        apps::v1::Deployment, autoscaling::v2::HorizontalPodAutoscaler, core::v1::Service,
+        networking::v1::Ingress, policy::v1::PodDisruptionBudget,
     },
     apimachinery::pkg::apis::meta::v1::Time,
 };
@@ -15,7 +15,7 @@ use windlass::jiff::Timestamp;
 use super::{
     WebApp,
     api::gateway::HTTPRoute,
-    build, domains,
+    autoscaler, build, domains,
     route::{self, Way},
     sample,
 };
@@ -34,42 +34,119 @@ fn app(name: &str, second: i64, spec: Value) -> WebApp {
 #[test]
 fn an_ingress_leads_from_every_domain_to_the_service() {
     let app = app("web", 0, json!({"domains": ["www.example.com", "example.com"], "path": "/shop/"}));
-    let children = build::children(&app, None, route::way(&app, false));
+    let children = build::children(&app, None, route::way(&app, false), &domains::hosts(&app));
     let spec = children.of::<Ingress>()[0].spec.clone().unwrap();
     let rules = serde_json::to_value(spec.rules).unwrap();
     assert_eq!(rules[0]["host"], "example.com");
     assert_eq!(rules[1]["host"], "www.example.com");
     assert_eq!(rules.as_array().unwrap().len(), 2, "a domain that is given twice is one");
     assert_eq!(rules[0]["http"]["paths"][0]["path"], "/shop");
-    assert_eq!(route::url(&app, true), "http://example.com/shop");
+    assert_eq!(route::url(&app, route::way(&app, false), &domains::hosts(&app)), "http://example.com/shop");
+}
+
+#[test]
+fn a_domain_in_conflict_costs_that_domain_alone() {
+    let app = app("web", 0, json!({"domains": ["www.example.com"], "tls": {"secretName": "cert"}}));
+    let own = ["www.example.com".to_owned()];
+    let children = build::children(&app, None, Way::Ingress, &own);
+    let spec = serde_json::to_value(&children.of::<Ingress>()[0].spec).unwrap();
+    assert_eq!(spec["rules"].as_array().unwrap().len(), 1);
+    assert_eq!(spec["rules"][0]["host"], "www.example.com");
+    assert_eq!(spec["tls"][0]["hosts"], json!(own));
+    assert_eq!(route::url(&app, Way::Ingress, &own), "https://www.example.com");
+}
+
+#[test]
+fn tls_behind_a_gateway_is_told_and_no_url_claims_it() {
+    let spec = json!({"tls": {"secretName": "cert"}, "route": {"parentRefs": [{"name": "edge"}]}});
+    let app = app("web", 0, spec);
+    assert_eq!(route::shortfall(&app, Way::Gateway).unwrap().reason, "TLSNotApplied");
+    assert_eq!(route::shortfall(&app, Way::Ingress), None);
+    assert_eq!(route::url(&app, Way::Gateway, &domains::hosts(&app)), "http://example.com");
+}
+
+#[test]
+fn volumes_and_more_ports_reach_the_pods_and_the_service() {
+    let spec = json!({
+        "ports": [{"name": "admin", "port": 81, "targetPort": 8081}, {"name": "dns", "port": 53, "protocol": "UDP"}],
+        "volumes": [{"name": "tmp", "emptyDir": {}}],
+        "volumeMounts": [{"name": "tmp", "mountPath": "/tmp"}],
+    });
+    let children = build::children(&app("web", 0, spec), None, Way::None, &[]);
+    let pod = json!(children.of::<Deployment>()[0].spec.template.spec);
+    assert_eq!(pod["volumes"], json!([{"name": "tmp", "emptyDir": {}}]));
+    let container = &pod["containers"][0];
+    assert_eq!(container["volumeMounts"], json!([{"name": "tmp", "mountPath": "/tmp"}]));
+    let port = |name: &str, number: i32, protocol: &str| json!({"name": name, "containerPort": number, "protocol": protocol});
+    assert_eq!(
+        container["ports"],
+        json!([port("http", 80, "TCP"), port("admin", 8081, "TCP"), port("dns", 53, "UDP")])
+    );
+    let offered = |name: &str, number: i32, protocol: &str| json!({"name": name, "port": number, "targetPort": name, "protocol": protocol});
+    assert_eq!(
+        json!(children.of::<Service>()[0].spec)["ports"],
+        json!([offered("http", 80, "TCP"), offered("admin", 81, "TCP"), offered("dns", 53, "UDP")])
+    );
+}
+
+#[test]
+fn an_autoscaler_that_does_not_scale_is_told() {
+    let judged = |conditions: Value| {
+        let live = json!({"spec": {"maxReplicas": 3, "scaleTargetRef": {"kind": "Deployment", "name": "web"}},
+            "status": {"desiredReplicas": 1, "conditions": conditions}});
+        let condition = autoscaler::judge(Some(&serde_json::from_value(live).unwrap()));
+        format!("{}/{}", condition.status, condition.reason)
+    };
+    let said = |type_: &str, status: &str, reason: &str| json!({"type": type_, "status": status, "reason": reason, "message": "m"});
+    let able = said("AbleToScale", "True", "SucceededGetScale");
+    assert_eq!(autoscaler::judge(None).status, "Unknown");
+    assert_eq!(judged(json!([])), "Unknown/AutoscalerPending");
+    let blind = said("ScalingActive", "False", "FailedGetResourceMetric");
+    assert_eq!(judged(json!([able, blind])), "False/FailedGetResourceMetric");
+    assert_eq!(judged(json!([said("AbleToScale", "False", "FailedGetScale")])), "False/FailedGetScale");
+    assert_eq!(
+        judged(json!([able, said("ScalingActive", "False", "ScalingDisabled")])),
+        "True/ScalingActive"
+    );
+    assert_eq!(
+        judged(json!([able, said("ScalingLimited", "True", "TooManyReplicas")])),
+        "True/ScalingActive"
+    );
 }
 
 #[test]
 fn an_issuer_is_asked_for_a_certificate() {
     let tls = json!({"tls": {"issuerRef": {"name": "letsencrypt", "kind": "ClusterIssuer"}}});
     let app = app("web", 0, tls);
-    let children = build::children(&app, None, route::way(&app, false));
+    let children = build::children(&app, None, route::way(&app, false), &domains::hosts(&app));
     let ingress = children.of::<Ingress>()[0];
     let annotations = ingress.metadata.annotations.as_ref().unwrap();
     assert_eq!(annotations["cert-manager.io/cluster-issuer"], "letsencrypt");
     let tls = &ingress.spec.as_ref().unwrap().tls.as_ref().unwrap()[0];
     assert_eq!(tls.secret_name.as_deref(), Some("web-tls"));
-    assert_eq!(route::url(&app, true), "https://example.com");
+    assert_eq!(route::url(&app, route::way(&app, false), &domains::hosts(&app)), "https://example.com");
 }
 
 #[test]
 fn without_a_domain_there_is_no_route() {
     for spec in [json!({"domain": null}), json!({"route": {"type": "None"}})] {
         let app = app("web", 0, spec);
-        assert!(build::children(&app, None, route::way(&app, false)).of::<Ingress>().is_empty());
-        assert_eq!(route::url(&app, true), "http://web.shop.svc:80");
+        assert!(
+            build::children(&app, None, route::way(&app, false), &domains::hosts(&app))
+                .of::<Ingress>()
+                .is_empty()
+        );
+        assert_eq!(
+            route::url(&app, route::way(&app, false), &domains::hosts(&app)),
+            "http://web.shop.svc:80"
+        );
     }
 }
 
 #[test]
 fn with_an_autoscaler_the_number_of_replicas_is_not_ours_to_say() {
     let scaled = app("web", 0, json!({"autoscaling": {"min": 2, "max": 5}}));
-    let children = build::children(&scaled, None, Way::Ingress);
+    let children = build::children(&scaled, None, Way::Ingress, &[]);
     assert_eq!(children.of::<Deployment>()[0].spec.replicas, None);
     let spec = children.of::<HorizontalPodAutoscaler>()[0].spec.clone();
     assert_eq!((spec.min_replicas, spec.max_replicas), (Some(2), 5));
@@ -80,7 +157,7 @@ fn with_an_autoscaler_the_number_of_replicas_is_not_ours_to_say() {
             "name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80},
         })
     );
-    let fixed = build::children(&app("web", 0, json!({})), None, Way::Ingress);
+    let fixed = build::children(&app("web", 0, json!({})), None, Way::Ingress, &[]);
     assert_eq!(fixed.of::<Deployment>()[0].spec.replicas, Some(3));
     assert!(fixed.of::<HorizontalPodAutoscaler>().is_empty());
 }
@@ -94,7 +171,7 @@ fn a_deployment_without_a_number_of_replicas_is_no_crash() {
 #[test]
 fn a_single_replica_has_no_disruption_budget() {
     let budgets = |spec: Value| {
-        let children = build::children(&app("web", 0, spec), None, Way::Ingress);
+        let children = build::children(&app("web", 0, spec), None, Way::Ingress, &[]);
         children.of::<PodDisruptionBudget>().iter().map(|it| json!(it.spec)).collect::<Vec<_>>()
     };
     assert!(budgets(json!({"replicas": 1})).is_empty());
@@ -134,7 +211,7 @@ fn what_the_schema_refuses_the_controller_refuses_too() {
 
 #[test]
 fn the_digest_of_the_configuration_is_on_the_pods() {
-    let children = build::children(&app("web", 0, json!({})), Some("abc"), Way::Ingress);
+    let children = build::children(&app("web", 0, json!({})), Some("abc"), Way::Ingress, &[]);
     let template = children.of::<Deployment>()[0].spec.template.clone();
     assert_eq!(template.metadata.unwrap().annotations.unwrap()[build::CONFIG_HASH], "abc");
 }
@@ -163,7 +240,7 @@ fn auto_takes_a_gateway_only_if_one_is_named_and_the_cluster_has_them() {
 #[test]
 fn a_route_leads_from_the_gateways_to_the_service() {
     let app = behind(json!({"parentRefs": [{"name": "edge", "namespace": "infra", "sectionName": "https"}]}));
-    let children = build::children(&app, None, Way::Gateway);
+    let children = build::children(&app, None, Way::Gateway, &domains::hosts(&app));
     assert!(children.of::<Ingress>().is_empty());
     assert_eq!(
         json!(children.of::<HTTPRoute>()[0].spec),
@@ -179,7 +256,8 @@ fn a_route_leads_from_the_gateways_to_the_service() {
 }
 
 fn judged(app: &WebApp, parents: Value) -> String {
-    let mut route = build::children(app, None, Way::Gateway).of::<HTTPRoute>()[0].clone();
+    let mut route =
+        build::children(app, None, Way::Gateway, &domains::hosts(app)).of::<HTTPRoute>()[0].clone();
     route.metadata.generation = Some(2);
     route.status = serde_json::from_value(json!({"parents": parents})).unwrap();
     let routes = route::judge(app, Way::Gateway, None, Some(&route));

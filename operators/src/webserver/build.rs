@@ -32,7 +32,8 @@ const PORT: &str = "http";
 
 /// The children of a WebServer.
 pub(super) fn children(web: &WebServer) -> Children {
-    Children::new().with(deployment(web)).with(service(web)).with_some(content(web))
+    // What is mounted comes first: a Pod that starts before its files would wait for them.
+    Children::new().with_some(content(web)).with(deployment(web)).with(service(web))
 }
 
 /// Refuses what the schema refuses too, for objects that are older than a rule.

@@ -154,6 +154,15 @@ fn summary(status: &WebServerStatus) -> String {
 // === build ===
 
 #[test]
+fn what_is_mounted_is_applied_before_what_mounts_it() {
+    let mut web = sample();
+    web.spec.content.insert("index.html".into(), "hello".into());
+    let order = format!("{:?}", build::children(&web));
+    let (files, pods) = (order.find("ConfigMap").unwrap(), order.find("Deployment").unwrap());
+    assert!(files < pods, "{order}");
+}
+
+#[test]
 fn a_webserver_wants_one_deployment_and_one_service_of_its_name() {
     let web = WebServer::test().port(8080);
     let children = build::children(&web);

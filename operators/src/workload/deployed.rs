@@ -13,7 +13,9 @@ use kube::{ResourceExt, core::object::HasStatus};
 use serde::Serialize;
 use windlass::{Action, Applied, Children, Context, Event, Object, ReconcileError};
 
-use super::{Problem, Reported, Rollout, is_floating, known, ready_event, reasons, report};
+use super::{
+    Problem, Reported, Rollout, called, is_floating, known, observed_generation, ready_event, reasons, report,
+};
 
 /// Why an object could not be brought in line with its spec.
 #[derive(Debug, thiserror::Error)]
@@ -89,15 +91,20 @@ impl ReconcileError for Error {
 }
 
 /// A kind that stands on a Deployment of its own name.
-pub(crate) trait Workload: Object + HasStatus<Status: Reported + Serialize + Send + Sync> {
+pub(crate) trait Workload:
+    Object + HasStatus<Status: Reported + Serialize + PartialEq + Send + Sync>
+{
     /// The label of the Pods that holds the object's uid.
     const UID: &'static str;
+
+    /// What the children depend on beside the spec, gathered before they are built.
+    type Given: Sync;
 
     /// Refuses what the schema refuses too, for objects that are older than a rule.
     fn check(&self) -> Result<(), Problem>;
 
     /// What is wanted to exist. The context is for what stands in other objects.
-    fn children(&self, ctx: &Context<Self>) -> windlass::Result<Children>;
+    fn children(&self, ctx: &Context<Self>, given: &Self::Given) -> windlass::Result<Children>;
 
     /// How many replicas are asked for.
     fn wanted(&self, deployment: &Deployment) -> i32;
@@ -106,7 +113,12 @@ pub(crate) trait Workload: Object + HasStatus<Status: Reported + Serialize + Sen
     fn image(&self) -> &str;
 
     /// The status: what was seen, if anything could be, and what is to be said of it.
-    fn reported(&self, seen: Option<&Rollout>, conditions: Vec<Condition>) -> Self::Status;
+    fn reported(
+        &self,
+        ctx: &Context<Self>,
+        seen: Option<&Rollout>,
+        conditions: Vec<Condition>,
+    ) -> Self::Status;
 
     /// Whether what is there, in whatever form, can serve: a Deployment without its Service cannot.
     fn can_serve(&self, ctx: &Context<Self>) -> windlass::Result<bool>;
@@ -123,7 +135,12 @@ pub(crate) trait Workload: Object + HasStatus<Status: Reported + Serialize + Sen
 }
 
 /// Brings an object in line with its spec.
-pub(crate) async fn reconcile<W: Workload>(object: &W, ctx: &Context<W>) -> Result<Action, Error> {
+pub(crate) async fn reconcile<W: Workload>(
+    object: &W,
+    ctx: &Context<W>,
+    given: &W::Given,
+) -> Result<Action, Error> {
+    called(object, ctx);
     // Its children go by their owner references; to apply them again would bring them back.
     if object.meta().deletion_timestamp.is_some() {
         return Ok(Action::await_change());
@@ -132,23 +149,25 @@ pub(crate) async fn reconcile<W: Workload>(object: &W, ctx: &Context<W>) -> Resu
         condemn(object, ctx, None, &problem).await?;
         return Err(Error::Build(problem));
     }
-    converge(object, ctx).await?;
+    converge(object, ctx, given).await?;
     Ok(Action::await_change())
 }
 
 /// Applies the children and reports what has become of them.
-async fn converge<W: Workload>(object: &W, ctx: &Context<W>) -> Result<(), Error> {
-    let children = object.children(ctx).map_err(Error::ReadChildren)?;
+async fn converge<W: Workload>(object: &W, ctx: &Context<W>, given: &W::Given) -> Result<(), Error> {
+    let children = object.children(ctx, given).map_err(Error::ReadChildren)?;
+    let before = own_deployment(object, ctx)?;
     let applied = match ctx.apply(children).await {
         Ok(applied) => applied,
         Err(error) => return Err(refused(object, ctx, error).await),
     };
     announce(object, ctx, &applied);
     let deployment = applied.get::<Deployment>(&object.name_any()).unwrap_or_default();
+    trace(ctx, before.as_deref(), &deployment);
     let seen = rollout(object, ctx, deployment)?;
     let more = object.more_conditions(ctx, &applied).map_err(Error::ReadChildren)?;
     let conditions = seen.observe(object, known(object), more, ctx.now());
-    tell(object, ctx, object.reported(Some(&seen), conditions)).await
+    tell(object, ctx, object.reported(ctx, Some(&seen), conditions)).await
 }
 
 /// What is there of an object whose Deployment is this one.
@@ -177,9 +196,24 @@ fn serving<W: Workload>(object: &W, ctx: &Context<W>) -> Result<Option<Rollout>,
     if !object.can_serve(ctx).map_err(Error::ReadChildren)? {
         return Ok(None);
     }
+    own_deployment(object, ctx)?.map(|deployment| rollout(object, ctx, deployment)).transpose()
+}
+
+/// The object's Deployment as it is known.
+fn own_deployment<W: Workload>(object: &W, ctx: &Context<W>) -> Result<Option<Arc<Deployment>>, Error> {
     let deployments = ctx.owned::<Deployment>().map_err(Error::ReadChildren)?;
-    let own = deployments.into_iter().find(|deployment| deployment.name_any() == object.name_any());
-    own.map(|deployment| rollout(object, ctx, deployment)).transpose()
+    Ok(deployments.into_iter().find(|deployment| deployment.name_any() == object.name_any()))
+}
+
+/// Tells what has become of the Deployment.
+fn trace<W: Workload>(ctx: &Context<W>, before: Option<&Deployment>, now: &Deployment) {
+    let size = |deployment: &Deployment| deployment.spec.replicas.unwrap_or(1);
+    let to = size(now);
+    match before.map(size) {
+        None => tracing::info!(key = %ctx.key(), replicas = to, "created the Deployment"),
+        Some(from) if from != to => tracing::info!(key = %ctx.key(), from, to, "resized the Deployment"),
+        Some(_) => {}
+    }
 }
 
 /// Whether the object's own Service is there.
@@ -195,7 +229,7 @@ async fn condemn<W: Workload>(
     problem: &Problem,
 ) -> Result<(), Error> {
     let conditions = Rollout::condemn(serving, problem, object, known(object), ctx.now());
-    tell(object, ctx, object.reported(serving, conditions)).await
+    tell(object, ctx, object.reported(ctx, serving, conditions)).await
 }
 
 async fn tell<W: Workload>(object: &W, ctx: &Context<W>, status: W::Status) -> Result<(), Error> {
@@ -212,7 +246,7 @@ fn announce<W: Workload>(object: &W, ctx: &Context<W>, applied: &Applied) {
         let note = format!("Applied {written} objects for generation {generation}{removed}");
         ctx.event(Event::normal("Applied", note));
     }
-    let observed = conditions_generation(known(object));
+    let observed = observed_generation(known(object));
     if observed != object.meta().generation && is_floating(object.image()) {
         let note = format!(
             "Image {} names no version: Pods that start later may run another one. Name a tag or a digest.",
@@ -220,9 +254,4 @@ fn announce<W: Workload>(object: &W, ctx: &Context<W>, applied: &Applied) {
         );
         ctx.event(Event::warning("FloatingImage", note));
     }
-}
-
-/// The newest generation that a status speaks of.
-fn conditions_generation(known: &[Condition]) -> Option<i64> {
-    known.iter().filter_map(|condition| condition.observed_generation).max()
 }

@@ -12,6 +12,7 @@ use k8s_openapi::{
 };
 use kube::{Resource, ResourceExt};
 use windlass::{
+    Action,
     conditions::{self, DEGRADED, PROGRESSING, READY, is_false, is_true},
     jiff::Timestamp,
 };
@@ -32,6 +33,10 @@ const GOOD_LIFE: Duration = Duration::from_mins(10);
 /// How long a new Pod may take to become ready before the rollout counts as stuck.
 const DEADLINE: Duration = Duration::from_mins(10);
 
+/// How many Pods one run makes, and how many it removes. What is left is for the next one, which follows at once: so the
+/// status tells how far it is, a change of the spec counts, and other objects have their turn.
+pub(crate) const BURST: usize = 100;
+
 /// What to do.
 #[derive(Debug, Default)]
 pub(crate) struct Plan {
@@ -43,6 +48,35 @@ pub(crate) struct Plan {
     pub(crate) clear: Vec<Arc<Pod>>,
     /// When to look again for a Pod whose replacement has to wait.
     pub(crate) wait: Option<Duration>,
+    /// Whether there is more to do than one run does.
+    pub(crate) more: bool,
+}
+
+impl Plan {
+    /// What follows a run that has carried this out.
+    pub(crate) fn next(&self) -> Action {
+        let wait = if self.more { Some(Duration::ZERO) } else { self.wait };
+        wait.map_or_else(Action::await_change, Action::requeue)
+    }
+
+    /// How many Pods go, and how many are made.
+    pub(crate) fn size(&self) -> (usize, usize) {
+        (self.clear.len() + self.delete.len(), self.create.len())
+    }
+
+    /// The part of the plan that is for one run.
+    fn for_one_run(mut self) -> Self {
+        let (gone, made) = self.size();
+        if gone > BURST {
+            self.clear.truncate(BURST);
+            self.delete.truncate(BURST - self.clear.len());
+            // These were counted upon to be gone.
+            self.create.clear();
+        }
+        self.create.truncate(BURST);
+        self.more = gone > BURST || made > BURST;
+        self
+    }
 }
 
 /// The hash of a template, which its Pods carry.
@@ -86,9 +120,10 @@ pub(crate) fn plan(owned: &[Arc<Pod>], wanted: usize, hash: &str, now: Timestamp
     let surge = usize::from(kept > kept_new && at_rest);
     let room = (wanted + surge).saturating_sub(kept + waiting);
     let missing = wanted.saturating_sub(kept_new + waiting);
-    failures.resize(room.min(missing), 0);
+    // One more than a run makes, so that it is known that there are more.
+    failures.resize(room.min(missing).min(BURST + 1), 0);
     plan.create = failures;
-    plan
+    plan.for_one_run()
 }
 
 /// The Pods that must go: old ones that do not serve, old ones that are no longer needed, new ones beyond the number.
@@ -195,6 +230,10 @@ impl Seen<'_> {
 
     fn progressing(&self, now: Timestamp) -> Condition {
         let (counts, wanted) = (Counts::of(self.owned, self.hash), self.wanted);
+        // A spec that cannot be is not being worked on.
+        if let Some(refused) = self.failure.filter(|failure| failure.reason != reasons::FAILED_CREATE) {
+            return is_false(PROGRESSING, refused.reason, &refused.message);
+        }
         if let Some(stuck) = self.stuck(now) {
             return is_false(PROGRESSING, reasons::PROGRESS_DEADLINE_EXCEEDED, stuck);
         }

@@ -82,9 +82,9 @@ pub struct PodOptions {
     #[schemars(with = "SecurityContext")]
     pub container_security_context: Option<SecurityContext>,
 
-    /// How long a Pod may take to end.
+    /// How long a Pod may take to end, in seconds: 30 days at most.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "i64", range(min = 0))]
+    #[schemars(with = "i64", range(min = 0, max = 2_592_000))]
     pub termination_grace_period_seconds: Option<i64>,
 }
 

@@ -6,16 +6,16 @@ use k8s_openapi::api::core::v1::{
     Capabilities, ContainerStatus, Pod, PodCondition, PodSecurityContext, SeccompProfile, SecurityContext,
 };
 use kube::ResourceExt;
-use windlass::{Controller, ObjectKey, Reader, Reconciler, jiff::Timestamp};
+use windlass::{Controller, ObjectKey, Reader, Reconciler, Watch, jiff::Timestamp};
 
 use super::{INSTANCE, Problem, reasons};
 
 /// Lets a controller see the Pods that carry its label, and look at an object whenever one of its Pods changes.
 ///
-/// The Pods of a Deployment belong to its ReplicaSets, so no owner reference leads to the object.
+/// Only Pods with the label are cached: a cluster has many others. The Pods of a Deployment belong to its ReplicaSets, so no owner reference leads to the object.
 pub(crate) fn watched<C: Reconciler>(controller: Controller<C>, uid_label: &'static str) -> Controller<C> {
     controller
-        .watches::<Pod, _>(move |pod: &Pod, _: &Reader| {
+        .watches_with(Watch::<Pod>::new().labels(uid_label), move |pod: &Pod, _: &Reader| {
             let labels = pod.labels();
             let instance = labels.get(uid_label).and_then(|_| labels.get(INSTANCE));
             instance.map(|name| ObjectKey::new(pod.namespace().as_deref(), name)).into_iter().collect()

@@ -5,6 +5,7 @@
 //! | enough replicas serve | `True` Available | | |
 //! | too few replicas serve | `False` ReplicasUnavailable | | |
 //! | a rollout is under way | as its replicas are | `True` RollingOut | |
+//! | a rollout is held back | as its replicas are | `False` Paused | |
 //! | nothing to roll out | | `False` RolloutComplete | `False` AsExpected |
 //! | a rollout is stuck | as its replicas are | `False` ProgressDeadlineExceeded | `True` the same, or the Pod's |
 //! | a Pod cannot run | as its replicas are | | `True` ImagePullBackOff, CrashLoopBackOff, … |
@@ -117,6 +118,13 @@ impl Rollout {
             && updated == wanted
             && seen.replicas.unwrap_or(0) == wanted
             && seen.available_replicas.unwrap_or(0) == wanted;
+        let held = self.deployment.spec.paused == Some(true);
+        if held && !complete {
+            let message = format!(
+                "{updated} of {wanted} replicas run the current spec; spec.paused holds the rest back"
+            );
+            return is_false(PROGRESSING, reasons::PAUSED, message);
+        }
         if complete {
             let message = format!("all {wanted} replicas run the current spec");
             is_false(PROGRESSING, reasons::ROLLOUT_COMPLETE, message)

@@ -139,6 +139,18 @@ fn all_missing_pods_are_made_in_one_pass() {
 }
 
 #[test]
+fn a_large_number_is_worked_on_in_runs_that_follow_each_other() {
+    let many = plan(&[], 2_000_000_000, 0);
+    assert_eq!((many.create.len(), many.more), (fleet::BURST, true));
+    assert_eq!(many.next().requeue_after(), Some(Duration::ZERO));
+    let last = plan(&[], fleet::BURST, 0);
+    assert_eq!((last.create.len(), last.more), (fleet::BURST, false));
+    let pods: Vec<Arc<Pod>> = (0..250).map(|index| Fixture::pod(&format!("p{index}")).done()).collect();
+    let fewer = plan(&pods, 1, 0);
+    assert_eq!((fewer.delete.len(), fewer.create.len(), fewer.more), (fleet::BURST, 0, true));
+}
+
+#[test]
 fn the_right_number_of_pods_is_left_alone() {
     let pods = [Fixture::pod("a").done(), Fixture::pod("b").pending().done()];
     let plan = plan(&pods, 2, 0);

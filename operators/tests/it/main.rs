@@ -32,11 +32,16 @@ macro_rules! on_both_clusters {
 }
 
 mod bed;
+mod caches;
+mod children;
 mod crash;
 mod database;
+mod fields;
+mod heals;
 mod helloworld;
 mod hooks;
 mod imoocpod;
+mod logs;
 mod manifests;
 mod memcached;
 mod podmanager;
@@ -44,5 +49,8 @@ mod readme;
 mod seeds;
 mod software;
 mod suite;
+mod upgrade;
+mod versions;
 mod webapp;
 mod webserver;
+mod whole;

@@ -199,3 +199,39 @@ async fn reconciles_are_counted_by_result() {
     assert!(page.contains("podmanager_reconcile_total{result=\"success\"}"), "{page}");
     env.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_large_number_is_worked_on_in_sight_of_everybody() {
+    const MANY: i32 = 250;
+    let cluster = Cluster::start().await.unwrap();
+    let bed = Bed::new(cluster.client()).await;
+    let namespace = bed.namespace.clone();
+    let env = Environment::on(cluster, move || operator(&namespace)).await;
+    env.allow_failures(|failure| failure.reason == "Conflict");
+    SUBJECT.create(&bed, SUBJECT.object("it", 1)).await;
+    SUBJECT.settled(&bed, "it", 1).await;
+    let changed = SUBJECT.resize(&bed, "it", MANY).await.metadata.generation;
+    let api = bed.dynamic("podmanager");
+    let mut half_way = false;
+    loop {
+        let object = api.get("it").await.unwrap();
+        let status = &object.data["status"];
+        let current = status["currentReplicas"].as_i64().unwrap_or(0);
+        if status["observedGeneration"].as_i64() == changed {
+            let ready = crate::suite::condition_of(status, "Ready").unwrap();
+            half_way |= current > 1 && current < i64::from(MANY) && ready["status"] == "False";
+            if current == i64::from(MANY) {
+                break;
+            }
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert!(half_way, "the status tells how far it is");
+    SUBJECT.settled(&bed, "it", MANY).await;
+    api.delete("it", &DeleteParams::default()).await.unwrap();
+    eventually("all is gone", || async {
+        (api.get_opt("it").await.unwrap().is_none() && bed.count::<Pod>().await == 0).then_some(())
+    })
+    .await;
+    env.stop().await;
+}

@@ -163,7 +163,8 @@ async fn no_pod_too_many_is_ever_made() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_object_that_fails_keeps_no_other_waiting() {
     let stage = Stage::set(|namespace| {
-        let settings = Settings { concurrency: 1, resync: Some(Duration::from_millis(50)) };
+        let settings =
+            Settings { concurrency: 1, resync: Some(Duration::from_millis(50)), ..Settings::default() };
         Operator::new("memcached-operator")
             .crd::<memcached::Memcached>()
             .controller(memcached::controller(settings).namespace(namespace))

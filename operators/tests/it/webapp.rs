@@ -19,7 +19,7 @@ use windlass_operators::{
 
 use crate::{
     bed::{Bed, eventually},
-    suite::Subject,
+    suite::{Subject, condition_of},
 };
 
 pub(crate) const SUBJECT: Subject = Subject {
@@ -44,7 +44,10 @@ crate::crash::crash_test!(SUBJECT, operator);
 on_both_clusters! { operator =>
     a_domain_gets_an_ingress_and_loses_it_with_its_part_of_the_spec
     of_two_webapps_with_one_domain_the_older_has_it_until_it_goes
+    a_domain_that_somebody_else_has_costs_no_other_domain
     an_autoscaler_takes_the_replicas_over_and_keeps_them
+    an_autoscaler_that_cannot_scale_is_told
+    a_rollout_that_is_held_back_is_not_rolling_out
     a_changed_config_map_rolls_the_pods_that_use_it
     every_child_that_drifts_is_put_right
     a_spec_that_contradicts_itself_is_refused
@@ -97,6 +100,54 @@ async fn of_two_webapps_with_one_domain_the_older_has_it_until_it_goes(bed: Bed)
         bed.api::<Ingress>().get_opt("new").await.unwrap().map(|_| ())
     })
     .await;
+}
+
+async fn a_domain_that_somebody_else_has_costs_no_other_domain(bed: Bed) {
+    SUBJECT.create(&bed, with("old", 1, json!({"domain": "it.example.com"}))).await;
+    SUBJECT.settled(&bed, "old", 1).await;
+    // Ages have whole seconds.
+    tokio::time::sleep(Duration::from_millis(1100)).await;
+    let two = json!({"domain": "it.example.com", "domains": ["own.example.com"]});
+    SUBJECT.create(&bed, with("new", 1, two)).await;
+    let message = SUBJECT.condition(&bed, "new", "RoutesReady", "False", "DomainConflict").await;
+    assert!(message.contains("it.example.com") && !message.contains("own.example.com"), "{message}");
+    SUBJECT.settled(&bed, "new", 1).await;
+    let ingress = bed.api::<Ingress>().get("new").await.unwrap().spec.unwrap();
+    let hosts: Vec<Option<String>> = ingress.rules.unwrap().into_iter().map(|rule| rule.host).collect();
+    assert_eq!(hosts, [Some("own.example.com".to_owned())]);
+    assert_eq!(status(&bed, "new").await["url"], "http://own.example.com");
+}
+
+async fn an_autoscaler_that_cannot_scale_is_told(bed: Bed) {
+    // Nobody measures the Pods here, on neither cluster.
+    SUBJECT.create(&bed, with("it", 1, json!({"autoscaling": {"min": 1, "max": 3}}))).await;
+    let scalers = bed.api::<HorizontalPodAutoscaler>();
+    eventually("there is an autoscaler", || async { scalers.get_opt("it").await.unwrap() }).await;
+    let blind = json!({"status": {"desiredReplicas": 1, "conditions": [{
+        "type": "ScalingActive", "status": "False", "reason": "FailedGetResourceMetric",
+        "message": "unable to get metrics for resource cpu", "lastTransitionTime": "2026-01-01T00:00:00Z",
+    }]}});
+    scalers.patch_status("it", &PatchParams::default(), &Patch::Merge(blind)).await.unwrap();
+    let reason = "FailedGetResourceMetric";
+    let message = SUBJECT.condition(&bed, "it", "AutoscalerReady", "False", reason).await;
+    assert!(message.contains("does not scale"), "{message}");
+    SUBJECT.condition(&bed, "it", "Degraded", "True", reason).await;
+    SUBJECT.merge(&bed, "it", json!({"spec": {"autoscaling": null}})).await;
+    SUBJECT.condition(&bed, "it", "Degraded", "False", "AsExpected").await;
+    let said = status(&bed, "it").await;
+    assert!(condition_of(&said, "AutoscalerReady").is_none(), "what was said of it goes with it: {said}");
+}
+
+async fn a_rollout_that_is_held_back_is_not_rolling_out(bed: Bed) {
+    SUBJECT.create(&bed, SUBJECT.object("it", 1)).await;
+    SUBJECT.settled(&bed, "it", 1).await;
+    SUBJECT.merge(&bed, "it", json!({"spec": {"paused": true, "image": SUBJECT.other_image}})).await;
+    let message = SUBJECT.condition(&bed, "it", "Progressing", "False", "Paused").await;
+    assert!(message.contains("spec.paused"), "{message}");
+    SUBJECT.condition(&bed, "it", "Ready", "True", "Available").await;
+    SUBJECT.merge(&bed, "it", json!({"spec": {"paused": null}})).await;
+    SUBJECT.settled(&bed, "it", 1).await;
+    SUBJECT.condition(&bed, "it", "Progressing", "False", "RolloutComplete").await;
 }
 
 async fn an_autoscaler_takes_the_replicas_over_and_keeps_them(bed: Bed) {
@@ -171,6 +222,14 @@ async fn a_spec_that_contradicts_itself_is_refused(bed: Bed) {
     for (spec, why) in [
         (json!({"autoscaling": {"min": 3, "max": 2}}), "min must not be greater than max"),
         (json!({"tls": {"secretName": "x"}}), "tls needs a domain"),
+        (
+            json!({
+                "domain": "a.example.com", "tls": {"secretName": "x"},
+                "route": {"type": "Gateway", "parentRefs": [{"name": "edge"}]},
+            }),
+            "with a Gateway the certificates are those of its listeners",
+        ),
+        (json!({"ports": [{"name": "http", "port": 81}]}), "http is the name of spec.port"),
         (json!({"domain": "a.example.com", "tls": {}}), "name a Secret with a certificate"),
         (json!({"disruption": {"minAvailable": 1, "maxUnavailable": 1}}), "set either minAvailable"),
         (json!({"domain": "Not A Domain"}), "spec.domain"),

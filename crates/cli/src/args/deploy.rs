@@ -103,6 +103,10 @@ pub(crate) struct OperatorsDeployArgs {
     pub(crate) common: DeployArgs,
     #[command(flatten)]
     pub(crate) which: OnlyArgs,
+    /// Name everything as kubebuilder does behind this prefix: `pod-operator-` makes the Deployment
+    /// `pod-operator-controller-manager`
+    #[arg(long, value_name = "PREFIX")]
+    pub(crate) name_prefix: Option<String>,
 }
 
 #[derive(Debug, Args)]
@@ -111,6 +115,10 @@ pub(crate) struct OperatorsUndeployArgs {
     pub(crate) common: UndeployArgs,
     #[command(flatten)]
     pub(crate) which: OnlyArgs,
+    /// Name everything as kubebuilder does behind this prefix: `pod-operator-` makes the Deployment
+    /// `pod-operator-controller-manager`
+    #[arg(long, value_name = "PREFIX")]
+    pub(crate) name_prefix: Option<String>,
 }
 
 /// What may be overruled.

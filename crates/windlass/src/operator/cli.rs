@@ -136,6 +136,10 @@ struct Place {
     /// The namespace of the operator itself; its name with "-system" unless given
     #[arg(long, short)]
     namespace: Option<String>,
+    /// Name everything as kubebuilder does behind this prefix: `pod-operator-` makes the Deployment
+    /// `pod-operator-controller-manager`
+    #[arg(long, value_name = "PREFIX")]
+    name_prefix: Option<String>,
     /// The namespaces that the operator works in, separated by commas; roles are then made for these alone
     #[arg(long, env = "WATCH_NAMESPACE", value_name = "NAMESPACES", visible_alias = "watch-namespace")]
     watch_namespaces: Option<Namespaces>,
@@ -227,7 +231,8 @@ async fn execute(mut operator: Operator, cli: Cli, line: &[OsString]) -> Result<
         Command::Crds(args) => print(&operator.crd_manifests(), args.output),
         Command::Rbac(args) => {
             let placement = args.place.placement(&mut operator, args.image, args.replicas);
-            print(&operator.rbac_manifests(&placement.namespace), args.print.output)
+            let roles = operator.rbac_manifests(&placement.namespace);
+            print(&operator.named(roles, &placement), args.print.output)
         }
         Command::ExplainRbac(args) => explain::explain(operator, args),
         Command::Install(args) => Box::pin(install::install(operator, args)).await,
@@ -246,6 +251,7 @@ impl Place {
             namespace: self.namespace.unwrap_or_else(|| format!("{}-system", operator.name())),
             image: image.unwrap_or_else(|| format!("{}:latest", operator.name())),
             replicas,
+            name_prefix: self.name_prefix,
             certificates: if self.cert_manager {
                 CertificateSource::CertManager
             } else {
@@ -294,8 +300,9 @@ impl Connection {
     async fn connected(&self, operator: &Operator) -> Result<Client, CliError> {
         let (client, url) = self.client(operator).await?;
         match client.apiserver_version().await {
+            Ok(version) => operator.check_version(&version).map(|()| client).map_err(CliError::Run),
             // Who may not read the version may still be allowed everything else.
-            Ok(_) | Err(kube::Error::Api(_)) => Ok(client),
+            Err(kube::Error::Api(_)) => Ok(client),
             Err(error) => Err(CliError::Unreachable(url, Box::new(error))),
         }
     }
@@ -304,6 +311,7 @@ impl Connection {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::operator::settings::Settings;
 
     fn parse(args: &[&str]) -> Cli {
         Cli::try_parse_from(args).unwrap()
@@ -333,6 +341,24 @@ mod tests {
         let Some(Command::Install(args)) = cli.command else { panic!("install") };
         assert_eq!(args.place.namespace.as_deref(), Some("home"));
         assert_eq!(args.place.watch_namespaces.unwrap().0, ["a"]);
+    }
+
+    #[test]
+    fn levels_are_taken_in_the_words_of_go() {
+        let level = |line: &[&str]| {
+            let given = parse(line).run.given;
+            Settings::read(given, None).unwrap().log_level().to_owned()
+        };
+        assert_eq!(level(&["op"]), "info");
+        assert_eq!(level(&["op", "--zap-log-level=debug"]), "debug");
+        assert_eq!(level(&["op", "--zap-log-level", "error"]), "error");
+        assert_eq!(level(&["op", "--zap-log-level=5"]), "trace");
+        assert_eq!(level(&["op", "-v=4"]), "debug");
+        assert_eq!(level(&["op", "--v=2"]), "info");
+        assert_eq!(level(&["op", "--log-level=warn"]), "warn");
+        for wrong in ["--zap-log-level=loud", "-v=high"] {
+            assert!(Cli::try_parse_from(["op", wrong]).is_err(), "{wrong}");
+        }
     }
 
     #[derive(Debug, Args)]

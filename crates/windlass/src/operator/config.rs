@@ -92,13 +92,14 @@ impl Operator {
         };
         let mut resources: BTreeMap<&'static str, Vec<String>> = BTreeMap::new();
         let beside = [self.network_policies(placement), self.monitoring_manifests(placement)].concat();
-        for object in self.manifests(&substituted).into_iter().chain(beside) {
+        for object in self.own_manifests(&substituted).into_iter().chain(beside) {
             let (folder, file) = self.place(&object);
             let listed = resources.entry(folder).or_default();
             if !listed.contains(&file) {
                 listed.push(file.clone());
             }
-            tree.files.entry(format!("{folder}/{file}")).or_default().objects.push(object);
+            let named = self.named(vec![object], placement);
+            tree.files.entry(format!("{folder}/{file}")).or_default().objects.extend(named);
         }
         let beside = resources.remove("default").unwrap_or_default();
         let parts = ["rbac", "manager", "webhook", "certmanager"].into_iter();

@@ -10,6 +10,7 @@ use crate::rbac::Reach;
 
 mod kinds;
 mod monitoring;
+mod names;
 mod network;
 mod webhooks;
 
@@ -26,6 +27,9 @@ pub struct Placement {
     pub replicas: u32,
     /// Who issues the certificate of the webhooks.
     pub certificates: CertificateSource,
+    /// What stands before every name, as kubebuilder has it: `pod-operator-` makes the Deployment
+    /// `pod-operator-controller-manager`. Without it everything begins with the operator's name.
+    pub name_prefix: Option<String>,
 }
 
 impl Placement {
@@ -36,6 +40,7 @@ impl Placement {
             image: image.into(),
             replicas: 1,
             certificates: CertificateSource::default(),
+            name_prefix: None,
         }
     }
 }
@@ -107,6 +112,11 @@ impl Operator {
 
     /// Everything that runs the operator in a cluster.
     pub fn manifests(&self, placement: &Placement) -> Vec<Value> {
+        self.named(self.own_manifests(placement), placement)
+    }
+
+    /// The same by the operator's own names.
+    pub(super) fn own_manifests(&self, placement: &Placement) -> Vec<Value> {
         let namespace = &placement.namespace;
         let mut manifests = vec![labelled(self, namespace_manifest(), namespace, None)];
         manifests.extend(self.crd_manifests().into_iter().map(|crd| self.with_conversion(crd, placement)));

@@ -7,6 +7,7 @@
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use futures::future::BoxFuture;
+use k8s_openapi::apimachinery::pkg::version::Info;
 use kube::Client;
 use tokio_util::sync::CancellationToken;
 
@@ -50,6 +51,16 @@ pub enum RunError {
         /// What is wrong.
         #[source]
         source: crate::Error,
+    },
+    /// The API server is older than [`Operator::kubernetes_at_least`] says.
+    #[error(
+        "failed to start: the API server is Kubernetes {found}, and this operator needs 1.{needed} or newer"
+    )]
+    TooOld {
+        /// The version of the API server.
+        found: String,
+        /// The minor version that is needed.
+        needed: u32,
     },
     /// What [`Operator::setup`] was given failed.
     #[error("failed to set up: {0}")]
@@ -155,6 +166,11 @@ async fn run_until(
         client: client.clone(),
     };
     let name = operator.name.clone();
+    if operator.kubernetes.is_some()
+        && let Ok(version) = client.apiserver_version().await
+    {
+        operator.check_version(&version)?;
+    }
     set_up(&mut operator, &client).await?;
     // Before the caches: the API server may need a conversion to answer their first list.
     let manager = operator.field_manager.clone().unwrap_or_else(|| name.clone());
@@ -213,6 +229,22 @@ async fn run_until(
         tracing::warn!("some events were not sent in time");
     }
     result
+}
+
+impl Operator {
+    /// Refuses a Kubernetes that is too old. One that does not tell its version in numbers is none.
+    pub(super) fn check_version(&self, version: &Info) -> Result<(), RunError> {
+        let digits = |text: &str| {
+            let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+            text[..end].parse::<u32>().ok()
+        };
+        match (self.kubernetes, digits(&version.major), digits(&version.minor)) {
+            (Some(needed), Some(major), Some(minor)) if (major, minor) < (1, needed) => {
+                Err(RunError::TooOld { found: version.git_version.clone(), needed })
+            }
+            _ => Ok(()),
+        }
+    }
 }
 
 /// Prepares the webhook server, if there is something to serve and somewhere to serve it.

@@ -163,6 +163,12 @@ given! {
         /// What is logged: a level, or directives such as info,kube=debug [default: info]
         #[arg(long, env = "RUST_LOG")]
         log_level: String,
+        /// What is logged, as Go's operators have it: debug, info, error, or 1 for debug and more for trace
+        #[arg(long, value_name = "LEVEL")]
+        zap_log_level: ZapLevel,
+        /// What is logged, as klog has it: 0 to 3 for info, 4 and 5 for debug, more for trace
+        #[arg(long, short, value_name = "NUMBER")]
+        v: Verbosity,
         /// How log lines look [default: text]
         #[arg(long, value_enum, env = "LOG_FORMAT")]
         log_format: LogFormat,
@@ -281,7 +287,10 @@ impl Settings {
     }
 
     pub(super) fn log_level(&self) -> &str {
-        self.given.log_level.as_deref().unwrap_or("info")
+        let given = &self.given;
+        let zap = given.zap_log_level.as_ref().map(|level| level.0.as_str());
+        let klog = given.v.as_ref().map(|level| level.0.as_str());
+        given.log_level.as_deref().or(zap).or(klog).unwrap_or("info")
     }
 
     pub(super) fn request_timeout(&self) -> Option<Duration> {
@@ -429,6 +438,62 @@ impl FromStr for Time {
 }
 
 impl TryFrom<Value> for Time {
+    type Error = String;
+
+    fn try_from(value: Value) -> Result<Self, String> {
+        plain(&value).parse()
+    }
+}
+
+/// A level in zap's words, and in ours.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "Value")]
+pub(super) struct ZapLevel(String);
+
+impl FromStr for ZapLevel {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let level = match text {
+            "debug" | "1" => "debug",
+            "info" | "0" => "info",
+            "warn" => "warn",
+            "error" | "panic" => "error",
+            number if number.parse::<u8>().is_ok() => "trace",
+            _ => return Err(format!("{text:?} is no level; write debug, info, error or a number")),
+        };
+        Ok(Self(level.to_owned()))
+    }
+}
+
+impl TryFrom<Value> for ZapLevel {
+    type Error = String;
+
+    fn try_from(value: Value) -> Result<Self, String> {
+        plain(&value).parse()
+    }
+}
+
+/// A level in klog's numbers, and in our words.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "Value")]
+pub(super) struct Verbosity(String);
+
+impl FromStr for Verbosity {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let level = match text.parse::<u8>() {
+            Ok(0..=3) => "info",
+            Ok(4..=5) => "debug",
+            Ok(_) => "trace",
+            Err(_) => return Err(format!("{text:?} is no verbosity; write a number from 0 to 10")),
+        };
+        Ok(Self(level.to_owned()))
+    }
+}
+
+impl TryFrom<Value> for Verbosity {
     type Error = String;
 
     fn try_from(value: Value) -> Result<Self, String> {

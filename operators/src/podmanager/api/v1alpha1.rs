@@ -40,7 +40,7 @@ const HUB: &str = "v1";
 pub struct PodManagerSpec {
     /// How many Pods run: `replicas` in v1.
     #[serde(default = "default_replicas")]
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = 1000))]
     pub size: i32,
 
     /// The container of the Pods.

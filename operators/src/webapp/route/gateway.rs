@@ -28,8 +28,8 @@ pub(super) fn parents(app: &WebApp) -> Vec<ParentReference> {
     app.spec.route.as_ref().map(|route| route.parent_refs.clone()).unwrap_or_default()
 }
 
-/// The route of a WebApp. TLS is the Gateway's affair, which has the certificates.
-pub(super) fn wanted(app: &WebApp) -> HTTPRoute {
+/// The route of a WebApp for these domains. TLS is the Gateway's affair, which has the certificates.
+pub(super) fn wanted(app: &WebApp, hosts: &[String]) -> HTTPRoute {
     let path = PathMatch { type_: Some("PathPrefix".into()), value: Some(domains::path(app)) };
     let rule = RouteRule {
         matches: vec![RouteMatch { path: Some(path) }],
@@ -40,7 +40,7 @@ pub(super) fn wanted(app: &WebApp) -> HTTPRoute {
     metadata.annotations = Some(annotations).filter(|annotations| !annotations.is_empty());
     HTTPRoute {
         metadata,
-        spec: HTTPRouteSpec { parent_refs: parents(app), hostnames: domains::hosts(app), rules: vec![rule] },
+        spec: HTTPRouteSpec { parent_refs: parents(app), hostnames: hosts.to_vec(), rules: vec![rule] },
         status: None,
     }
 }

@@ -20,8 +20,8 @@ use super::{
     ROUTES_READY,
 };
 
-/// The Ingress of a WebApp.
-pub(super) fn wanted(app: &WebApp) -> Ingress {
+/// The Ingress of a WebApp for these domains.
+pub(super) fn wanted(app: &WebApp, hosts: &[String]) -> Ingress {
     let route = app.spec.route.clone().unwrap_or_default();
     let mut annotations = issuer(app);
     annotations.extend(route.annotations);
@@ -30,8 +30,8 @@ pub(super) fn wanted(app: &WebApp) -> Ingress {
         metadata: ObjectMeta { annotations, ..build::metadata(app) },
         spec: Some(IngressSpec {
             ingress_class_name: route.ingress_class_name,
-            rules: Some(domains::hosts(app).into_iter().map(|host| rule(app, host)).collect()),
-            tls: app.spec.tls.as_ref().map(|tls| vec![certificate(app, tls)]),
+            rules: Some(hosts.iter().map(|host| rule(app, host.clone())).collect()),
+            tls: app.spec.tls.as_ref().map(|tls| vec![certificate(app, tls, hosts)]),
             ..IngressSpec::default()
         }),
         status: None,
@@ -55,9 +55,9 @@ fn rule(app: &WebApp, host: String) -> IngressRule {
     }
 }
 
-fn certificate(app: &WebApp, tls: &Tls) -> IngressTLS {
+fn certificate(app: &WebApp, tls: &Tls, hosts: &[String]) -> IngressTLS {
     let secret = tls.secret_name.clone().unwrap_or_else(|| format!("{}-tls", app.name_any()));
-    IngressTLS { hosts: Some(domains::hosts(app)), secret_name: Some(secret) }
+    IngressTLS { hosts: Some(hosts.to_vec()), secret_name: Some(secret) }
 }
 
 /// What tells cert-manager to issue a certificate.

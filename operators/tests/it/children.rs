@@ -98,7 +98,9 @@ pub(crate) fn wanted(mut child: Value) -> Value {
         child["spec"]["nodeName"] = json!(null);
         child["spec"]["volumes"] = json!(null);
         if let Some(containers) = child["spec"]["containers"].as_array_mut() {
-            containers.iter_mut().for_each(|container| container["volumeMounts"] = json!(null));
+            for container in containers.iter_mut() {
+                container["volumeMounts"] = json!(null);
+            }
         }
     }
     child

@@ -85,8 +85,7 @@ fn is_made(child: &Value) -> bool {
     fields.is_some_and(|fields| fields.keys().any(|part| part != "f:metadata"))
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "writes the state of a release"]
+/// Writes the state of this release: by `WINDLASS_UPGRADE_RECORD=1 cargo test -p windlass-operators --test it upgrade`.
 async fn record() {
     let env = Environment::on(Cluster::start().await.unwrap(), all).await;
     env.allow_failures(|failure| failure.reason == "Conflict");

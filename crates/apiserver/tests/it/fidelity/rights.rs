@@ -342,7 +342,7 @@ impl<'a> Table<'a> {
             let Some(missing) = missing(&rows, at, Form::Nothing) else { continue };
             let forms: &[Form] = if asked.whole { &Form::OF_A_RULE } else { &Form::OF_A_RULE[..1] };
             for form in forms.iter().copied().filter(|form| missing.has(*form)) {
-                plan.push((at, asked, form, self.user(&[missing.clone()], form).await));
+                plan.push((at, asked, form, self.user(std::slice::from_ref(&missing), form).await));
             }
         }
         self.settle().await;

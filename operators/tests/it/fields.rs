@@ -30,7 +30,12 @@ const NAMESPACE: &str = "default";
 /// How many objects are looked at together.
 const AT_ONCE: usize = 12;
 /// Fields that say something about the object itself and not about its children.
-const WITHOUT_EFFECT: &[&str] = &["database.deletionPolicy", "database.deletionProtection"];
+const WITHOUT_EFFECT: &[&str] = &[
+    // There is one engine.
+    "database.engine",
+    "database.deletionPolicy",
+    "database.deletionProtection",
+];
 
 fn all() -> Operator {
     operator("windlass", catalogue())
@@ -133,7 +138,6 @@ async fn leaves_no_trace(client: &Client, entry: &Entry, case: schema::Case, num
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "takes minutes, and was not seen to end yet"]
 async fn every_optional_field_set_and_removed_again_leaves_no_trace() {
     let env = Environment::on(Cluster::start().await.unwrap(), all).await;
     env.allow_failures(|_| true);
@@ -145,6 +149,11 @@ async fn every_optional_field_set_and_removed_again_leaves_no_trace() {
         assert!(found.len() > 5, "{} has optional fields", entry.kind);
         cases.extend(found.into_iter().map(|case| (entry, case)));
     }
+    // Each field takes a while and there are hundreds: WINDLASS_FIELDS=all takes all of them, a plain run one in ten.
+    if std::env::var("WINDLASS_FIELDS").as_deref() != Ok("all") {
+        cases = cases.into_iter().step_by(10).collect();
+    }
+    eprintln!("{} fields", cases.len());
     stream::iter(cases.into_iter().enumerate())
         .for_each_concurrent(AT_ONCE, |(number, (entry, case))| leaves_no_trace(client, entry, case, number))
         .await;

@@ -28,9 +28,6 @@ const STATE: &str = "tests/it/upgrade/0.1.0.json";
 const MANAGER: &str = "windlass-operators";
 const NAMESPACE: &str = "default";
 
-/// What a release changes about Pods that run, each with its reason: all that restarts when the operators are upgraded.
-const RESTARTS: &[(&str, &str)] = &[];
-
 fn all() -> windlass::Operator {
     operator("windlass", catalogue())
 }
@@ -199,6 +196,8 @@ async fn standing(client: &Client) -> BTreeMap<String, Value> {
         for child in list(client, &resource).await {
             let what = match resource.kind.as_str() {
                 "Pod" => &child["metadata"]["uid"],
+                // Its Pods are replaced by the operator alone, whatever the template says: the Pods are what counts.
+                "StatefulSet" if child["spec"]["updateStrategy"]["type"] == "OnDelete" => continue,
                 "Deployment" | "StatefulSet" => &child["spec"]["template"],
                 _ => continue,
             };
@@ -210,6 +209,9 @@ async fn standing(client: &Client) -> BTreeMap<String, Value> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_restarts_when_the_operators_are_upgraded() {
+    if std::env::var_os("WINDLASS_UPGRADE_RECORD").is_some() {
+        return record().await;
+    }
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(STATE);
     let text = std::fs::read_to_string(path).unwrap();
     let state: Value = serde_json::from_str(&text).unwrap();
@@ -255,9 +257,6 @@ async fn nothing_restarts_when_the_operators_are_upgraded() {
     env.settled().await;
     let after = standing(&client).await;
     for (title, was) in &before {
-        if RESTARTS.iter().any(|(known, _)| known == title) {
-            continue;
-        }
         assert_eq!(after.get(title), Some(was), "{title} restarts because the operators were upgraded");
     }
     // The hash by which an operator knows Pods of its own holds the uid of their owner, which no client can choose: so

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::{
     Registry,
+    resource::text,
     write::{Target, WriteOptions},
 };
 use crate::error::{Error, Reason, Result};
@@ -133,6 +134,10 @@ impl Registry {
     fn ensure(&self, group: &str, plural: &str, namespace: &str, value: Value) -> Result<()> {
         let resource = self.resource(group, "v1", plural)?;
         let target = Target { resource: &resource, namespace, name: "", subresource: "" };
+        // What an earlier life of the server made has its address already.
+        if self.get(&resource, namespace, text(&value, "/metadata/name")).is_ok() {
+            return Ok(());
+        }
         let options = WriteOptions { manager: "kube-apiserver".into(), ..WriteOptions::default() };
         match self.create_own(target, value.into(), &options) {
             Err(Error { reason: Some(Reason::AlreadyExists), .. }) | Ok(_) => Ok(()),

@@ -200,8 +200,10 @@ fn count_generation(resource: &Resource, subresource: &str, new: &mut Value, old
     metadata::metadata(new).insert("generation".into(), json!(before + i64::from(changed)));
 }
 
+/// The annotations of a Deployment but for those that its controller writes with the status.
 fn annotations(object: &Value) -> impl Iterator<Item = (&String, &Value)> {
-    meta(object, "annotations").as_object().into_iter().flatten()
+    let all = meta(object, "annotations").as_object().into_iter().flatten();
+    all.filter(|(key, _)| !key.starts_with("deployment.kubernetes.io/"))
 }
 
 /// Fills in what a body leaves out.

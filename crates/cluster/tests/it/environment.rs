@@ -152,8 +152,8 @@ async fn nothing_happens_in_an_idle_hour() {
     let env = Environment::start(operator).await;
     env.apply(&greeting("hello", "hi")).await;
     env.apply(&deployment("web", 3)).await;
-    // What looks again after a while, such as the discovery of kinds, has done so.
-    env.advance(Duration::from_mins(10)).await;
+    // What looks again after a while, such as the discovery of kinds, has done so, and the Events of the start are gone.
+    env.advance(Duration::from_mins(70)).await;
     let runtime = tokio::runtime::Handle::current().metrics();
     let (requests, revision) = (env.requests().all().len(), env.cluster().revision());
     let woken = runtime.worker_park_count(0);

@@ -125,9 +125,9 @@ pub struct Pod {
     #[schemars(with = "String", length(min = 1))]
     pub service_account_name: Option<String>,
 
-    /// How long a Pod may take to end.
+    /// How long a Pod may take to end, in seconds: 30 days at most.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "i64", range(min = 0))]
+    #[schemars(with = "i64", range(min = 0, max = 2592000))]
     pub termination_grace_period_seconds: Option<i64>,
 
     /// Taints of nodes that the Pods bear.

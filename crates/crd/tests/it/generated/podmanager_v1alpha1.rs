@@ -58,7 +58,7 @@ pub struct PodManagerSpec {
 
     /// How many Pods run: `replicas` in v1.
     #[serde(default = "default_size")]
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = 1000))]
     pub size: i32,
 }
 

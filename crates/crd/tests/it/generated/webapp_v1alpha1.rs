@@ -22,6 +22,8 @@ use windlass::k8s_openapi::api::core::v1::ResourceRequirements;
 use windlass::k8s_openapi::api::core::v1::SecurityContext;
 use windlass::k8s_openapi::api::core::v1::Toleration;
 use windlass::k8s_openapi::api::core::v1::TopologySpreadConstraint;
+use windlass::k8s_openapi::api::core::v1::Volume;
+use windlass::k8s_openapi::api::core::v1::VolumeMount;
 use windlass::k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use windlass::k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use windlass::kube::{CustomResource, KubeSchema};
@@ -74,6 +76,9 @@ use windlass::kube::{CustomResource, KubeSchema};
 #[x_kube(crates(kube_core = "windlass::kube::core"))]
 #[x_kube(
     validation = Rule::new("!has(self.tls) || has(self.domain) || (has(self.domains) && self.domains.size() > 0)").message("tls needs a domain that it is for")
+)]
+#[x_kube(
+    validation = Rule::new("!has(self.tls) || !has(self.route) || self.route.type != 'Gateway'").message("tls is for an Ingress: with a Gateway the certificates are those of its listeners, so name them there and leave tls out")
 )]
 #[serde(rename_all = "camelCase")]
 pub struct WebAppSpec {
@@ -140,7 +145,7 @@ pub struct WebAppSpec {
 
     /// For how long a Pod must be ready before it counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "i32", range(min = 0))]
+    #[schemars(with = "i32", range(min = 0, max = 86400))]
     pub min_ready_seconds: Option<i32>,
 
     /// Labels that a node must have.
@@ -171,6 +176,15 @@ pub struct WebAppSpec {
     #[schemars(range(min = 1, max = 65535))]
     pub port: i32,
 
+    /// More ports of the container, which the Service offers as well.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 32))]
+    #[x_kube(
+        validation = Rule::new("self.all(port, port.name != 'http')").message("http is the name of spec.port")
+    )]
+    #[x_kube(merge_strategy = ListMerge::Map(vec!["name".into()]))]
+    pub ports: Vec<Port>,
+
     /// Probes. If unset, an open port is what readiness takes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Probes")]
@@ -178,12 +192,12 @@ pub struct WebAppSpec {
 
     /// After how long a rollout without progress counts as stuck.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "i32", range(min = 1))]
+    #[schemars(with = "i32", range(min = 1, max = 604800))]
     pub progress_deadline_seconds: Option<i32>,
 
     /// How many Pods serve. The autoscaler decides, if there is one.
     #[serde(default = "default_replicas")]
-    #[schemars(range(min = 0))]
+    #[schemars(range(min = 0, max = 10000))]
     pub replicas: i32,
 
     /// What the container asks for and may use.
@@ -193,7 +207,7 @@ pub struct WebAppSpec {
 
     /// How many old versions are kept to go back to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "i32", range(min = 0))]
+    #[schemars(with = "i32", range(min = 0, max = 1000))]
     pub revision_history_limit: Option<i32>,
 
     /// How the domains lead to the application.
@@ -233,6 +247,16 @@ pub struct WebAppSpec {
     /// How the Pods are spread over nodes and zones.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub topology_spread_constraints: Vec<TopologySpreadConstraint>,
+
+    /// Where the container has the volumes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64))]
+    pub volume_mounts: Vec<VolumeMount>,
+
+    /// Volumes of the Pods. What changes in a ConfigMap or Secret reaches the files by itself.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64))]
+    pub volumes: Vec<Volume>,
 }
 
 /// Lets the load decide how many Pods serve.
@@ -248,21 +272,21 @@ pub struct Autoscaling {
 
     /// The average use of the CPU that is aimed at, in percent of what the Pods ask for: 80 if no aim is set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "i32", range(min = 1))]
+    #[schemars(with = "i32", range(min = 1, max = 10000))]
     pub cpu: Option<i32>,
 
     /// The largest number of Pods.
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = 10000))]
     pub max: i32,
 
     /// The average use of memory that is aimed at, in percent of what the Pods ask for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "i32", range(min = 1))]
+    #[schemars(with = "i32", range(min = 1, max = 10000))]
     pub memory: Option<i32>,
 
     /// The smallest number of Pods.
     #[serde(default = "default_min")]
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = 10000))]
     pub min: i32,
 }
 
@@ -379,6 +403,41 @@ pub struct ImagePullSecret {
     /// allowed to be empty. Instances of this type with an empty value here are almost certainly wrong. More
     /// info: https://kubernetes.io/docs/concepts/overview/working-with-objects/names/#names
     pub name: String,
+}
+
+/// A port of the container and the Service.
+#[derive(JsonSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Port {
+    /// Its name.
+    #[schemars(length(min = 1, max = 15))]
+    #[schemars(regex(pattern = "^[a-z]([-a-z0-9]*[a-z0-9])?$"))]
+    pub name: String,
+
+    /// The port that the Service offers.
+    #[schemars(range(min = 1, max = 65535))]
+    pub port: i32,
+
+    /// The protocol.
+    #[serde(default)]
+    pub protocol: Protocol,
+
+    /// The port that the container listens on: the same unless set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "i32", range(min = 1, max = 65535))]
+    pub target_port: Option<i32>,
+}
+
+/// The protocol.
+#[derive(JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Protocol {
+    #[default]
+    #[serde(rename = "TCP")]
+    Tcp,
+    #[serde(rename = "UDP")]
+    Udp,
+    #[serde(rename = "SCTP")]
+    Sctp,
 }
 
 /// Probes. If unset, an open port is what readiness takes.
@@ -575,7 +634,8 @@ pub struct WebAppStatus {
     pub available_replicas: i32,
 
     /// Ready: enough replicas serve. Progressing: a rollout is under way. Degraded: something needs a person.
-    /// RoutesReady: the domains lead to the application.
+    /// RoutesReady: the domains lead to the application. AutoscalerReady: the load decides how many Pods
+    /// serve.
     #[serde(default)]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["type".into()]))]
     pub conditions: Vec<Condition>,

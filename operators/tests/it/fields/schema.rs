@@ -121,7 +121,7 @@ pub(super) fn example(path: &str, schema: &Value) -> Value {
     }
     match schema["type"].as_str() {
         Some("boolean") => json!(schema["default"] != true),
-        Some("integer") => json!(schema["minimum"].as_i64().unwrap_or(1).max(3)),
+        Some("integer") => json!(schema["minimum"].as_f64().map_or(1, |least| least as i64).max(3)),
         Some("string") if schema["pattern"].is_null() => json!("other"),
         Some("object") if schema["properties"].is_object() => required(path, schema),
         other => panic!("{path} is of type {other:?}: say in `known` what it may be"),

@@ -149,7 +149,7 @@ pub fn controller(settings: Settings) -> Controller<Databases> {
             rbac::rule("", ["events"], ["list"]),
             rbac::rule("database.example.com", ["databasebackups"], ["create", "delete"]),
         ]);
-    settings.apply(pods::watched(controller, build::UID))
+    settings.apply(pods::watched_among(controller, build::NAME, build::UID))
 }
 
 /// The Database that an object was made for, by the name on its label.

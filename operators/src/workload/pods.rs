@@ -12,12 +12,22 @@ use super::{INSTANCE, Problem, reasons};
 
 /// Lets a controller see the Pods that carry its label, and look at an object whenever one of its Pods changes.
 ///
-/// Only Pods with the label are cached: a cluster has many others. The Pods of a Deployment belong to its ReplicaSets, so no owner reference leads to the object.
+/// Only Pods with the label are cached: a cluster has many others. The Pods of a Deployment belong to its ReplicaSets, so
+/// no owner reference leads to the object.
 pub(crate) fn watched<C: Reconciler>(controller: Controller<C>, uid_label: &'static str) -> Controller<C> {
+    watched_among(controller, uid_label, uid_label)
+}
+
+/// The same for a controller with further Pods, such as those of Jobs: all bear `label`, those that are counted the other.
+pub(crate) fn watched_among<C: Reconciler>(
+    controller: Controller<C>,
+    label: &'static str,
+    uid_label: &'static str,
+) -> Controller<C> {
     controller
-        .watches_with(Watch::<Pod>::new().labels(uid_label), move |pod: &Pod, _: &Reader| {
+        .watches_with(Watch::<Pod>::new().labels(label), move |pod: &Pod, _: &Reader| {
             let labels = pod.labels();
-            let instance = labels.get(uid_label).and_then(|_| labels.get(INSTANCE));
+            let instance = labels.get(label).and_then(|_| labels.get(INSTANCE));
             instance.map(|name| ObjectKey::new(pod.namespace().as_deref(), name)).into_iter().collect()
         })
         .index::<Pod>(uid_label, move |pod| pod.labels().get(uid_label).cloned().into_iter().collect())

@@ -22,6 +22,7 @@ use crate::{
 
 mod patience;
 mod repeat;
+mod warnings;
 
 pub(crate) use patience::{ENDLESS, NoAnswer, Patience};
 

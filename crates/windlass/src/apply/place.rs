@@ -103,8 +103,12 @@ impl<'a, K: AnyObject> Place<'a, K> {
 
     async fn send(&self, body: &Value, force: bool) -> Result<Fresh<K>> {
         let manager = Some(self.shared.field_manager.name().to_owned());
-        let params = PatchParams { field_manager: manager, force, ..PatchParams::default() };
+        // Fields that the schema does not have fail every apply. All that validation adds is a second parse, as strict YAML,
+        // which finds keys that are there twice: a map has none.
+        let params =
+            PatchParams { field_manager: manager, force, ..PatchParams::default() }.validation_ignore();
         let (client, patch) = (&self.shared.client, Patch::Apply(body));
+
         request::patch::<K>(client, "apply", self.kind, &self.key, None, &patch, &params).await
     }
 

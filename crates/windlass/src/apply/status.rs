@@ -55,7 +55,9 @@ impl<'a> StatusPart<'a> {
             // What this controller reports is its own to decide.
             force: true,
             ..PatchParams::default()
-        };
+        }
+        // As for children: a second parse that could find nothing.
+        .validation_ignore();
         let (client, operation, body) = (&self.shared.client, "update the status of", self.body());
         let patch = Patch::Apply(&body);
         let answer =

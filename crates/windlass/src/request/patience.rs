@@ -9,6 +9,7 @@
 //!   end a little after the time that they asked for.
 //! - A request that an overloaded server turned away is made again for a limited time, and only if making it twice
 //!   is the same as making it once. Every try goes through the inner client, so that its metrics count each.
+//! - What the API server warns of is logged, each text once.
 
 use std::{
     fmt,
@@ -24,7 +25,7 @@ use kube::{Client, client::Body};
 use tokio::time::{Instant, Sleep, timeout_at};
 use tower::{BoxError, service_fn};
 
-use super::repeat;
+use super::{repeat, warnings::Warnings};
 use crate::metrics::Metrics;
 
 /// How much longer than it asked for a watch may last.
@@ -98,7 +99,9 @@ impl Patience {
     pub(crate) fn around(self, client: Client, metrics: Metrics) -> Client {
         let namespace = client.default_namespace().to_owned();
         let valid_until = *client.valid_until();
-        let service = service_fn(move |request| send(client.clone(), self, metrics.clone(), request));
+        let warnings = Warnings::default();
+        let service =
+            service_fn(move |request| send(client.clone(), self, metrics.clone(), warnings.clone(), request));
         Client::new(service, namespace).with_valid_until(valid_until)
     }
 
@@ -147,6 +150,7 @@ async fn send(
     client: Client,
     patience: Patience,
     metrics: Metrics,
+    warnings: Warnings,
     request: Request<Body>,
 ) -> Result<Response<Timed>, BoxError> {
     let (parts, mut body) = request.into_parts();
@@ -158,6 +162,7 @@ async fn send(
         let sent = client.send(Request::from_parts(parts.clone(), body));
         let answer = timeout_at(started + limits.begin, sent).await;
         let answer = answer.map_err(|_| NoAnswer { limit: limits.begin })??;
+        warnings.log(&parts, answer.headers());
         let copy = copy.filter(|_| turned_away(&answer));
         let Some(again) = copy else { return Ok(timed(answer, limits, started)) };
         if !repeat::is_safe(&parts, again.try_clone()).await {

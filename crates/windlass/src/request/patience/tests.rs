@@ -265,3 +265,38 @@ async fn who_is_debugging_waits_for_an_answer_for_hours() {
     assert!(get(true).await.is_ok());
     assert!(get(false).await.is_err());
 }
+
+/// The lines of a log.
+#[derive(Clone, Default)]
+struct Log(Arc<std::sync::Mutex<Vec<u8>>>);
+
+impl std::io::Write for Log {
+    fn write(&mut self, line: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().write(line)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn what_the_server_warns_of_is_logged_once() {
+    let (client, seen, _) = server(|_, _| {
+        let body = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}).to_string();
+        let answer = Response::builder().header("warning", r#"299 - "unknown field \"spec.a\"""#);
+        let answer = answer.body(Body::from(body.into_bytes())).map_err(Into::into);
+        Box::pin(async move { answer })
+    });
+    let log = Log::default();
+    let lines = log.clone();
+    let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(move || lines.clone()).finish();
+    let guard = tracing::subscriber::set_default(subscriber);
+    maps(&client).get("a").await.unwrap();
+    maps(&client).get("a").await.unwrap();
+    drop(guard);
+    assert_eq!(seen.load(Ordering::SeqCst), 2);
+    let log = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+    assert_eq!(log.matches(r#"unknown field "spec.a""#).count(), 1, "{log}");
+    assert!(log.contains("WARN"), "{log}");
+}

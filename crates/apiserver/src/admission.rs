@@ -16,7 +16,6 @@
 //!   can always be removed.
 
 mod attributes;
-pub(crate) mod configuration;
 mod dispatch;
 mod labels;
 mod patch;

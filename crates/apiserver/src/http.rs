@@ -470,7 +470,7 @@ impl Call<'_> {
         if unnamed || (verb == "create" && place.name.is_some() && place.subresource.is_none()) {
             return Err(not_allowed());
         }
-        if let Some(warning) = deprecation(&resource) {
+        if let Some(warning) = resource.strategy.deprecation {
             self.warnings.add(warning);
         }
         self.perform(verb, place, &resource).await
@@ -526,17 +526,6 @@ impl Call<'_> {
 /// Whether the request enters a container.
 fn connects(place: &Place) -> bool {
     matches!(place.subresource.as_deref(), Some("exec" | "attach"))
-}
-
-/// What Kubernetes says to whoever uses a kind that it would like to be rid of.
-fn deprecation(resource: &Resource) -> Option<&'static str> {
-    match (&*resource.group, &*resource.plural) {
-        ("", "componentstatuses") => Some("v1 ComponentStatus is deprecated in v1.19+"),
-        ("", "endpoints") => {
-            Some("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice")
-        }
-        _ => None,
-    }
 }
 
 fn not_allowed() -> Error {

@@ -12,7 +12,6 @@
 //! ```
 
 mod aggregation;
-pub(crate) mod autoscaler;
 mod bootstrap;
 mod bounds;
 pub mod catalog;
@@ -20,18 +19,16 @@ mod conversion;
 pub mod crd;
 mod decode;
 mod delete;
-mod event;
 mod evict;
 mod expiry;
+pub(crate) mod kinds;
 mod list;
 mod metadata;
 mod patch;
 pub mod resource;
-mod review;
 pub(crate) mod scale;
 pub mod selector;
-mod service;
-mod strategy;
+pub(crate) mod strategy;
 mod subresource;
 mod token;
 mod write;
@@ -43,7 +40,6 @@ use std::sync::{
 
 use serde_json::Value;
 
-pub(crate) use self::review::is_review;
 pub use self::{
     bootstrap::api_service,
     catalog::{Catalog, Definitions, definitions},
@@ -78,7 +74,7 @@ pub struct Registry {
     store: Arc<Store>,
     catalog: tokio::sync::watch::Sender<Arc<Catalog>>,
     environment: Environment,
-    addresses: service::Shared,
+    addresses: kinds::service::Addresses,
     authorizer: Arc<Authorizer>,
     /// Held while a catalogue is made, so that an older one never replaces a newer one.
     definitions: Mutex<crd::Known>,
@@ -112,7 +108,7 @@ impl Registry {
             store,
             catalog: tokio::sync::watch::Sender::new(Arc::new(Catalog::built_in())),
             environment,
-            addresses: service::Shared::default(),
+            addresses: kinds::service::Addresses::default(),
             authorizer: Arc::default(),
             definitions: Mutex::default(),
             settling: Mutex::default(),
@@ -205,16 +201,9 @@ impl Registry {
 
     /// Decodes and defaults an object that somebody else has patched; fails with what Go's decoder says.
     pub(crate) fn settle_patched(&self, resource: &Resource, object: &mut Value) -> Result<(), String> {
-        if resource.custom().is_none() {
-            if let Some(why) = resource.schema().decode_error(object) {
-                return Err(why);
-            }
-            decode::drop_nulls(object);
-        } else {
-            metadata::tidy(object);
-        }
+        (resource.strategy.form.decode_patched)(resource, object)?;
         resource.schema().prune(object);
-        strategy::apply_defaults(resource, object, &self.environment);
+        resource.apply_defaults(object);
         Ok(())
     }
 
@@ -327,31 +316,23 @@ impl Resource {
         if let Some(served) = self.custom() {
             return served.present(object);
         }
-        if event::is_modern(self) {
-            return Presented::Converted(event::to_modern(decode::stored(object)));
+        match &self.strategy.conversion {
+            Some(conversion) => Presented::Converted((conversion.show)(decode::stored(object))),
+            None => Presented::Stored(Arc::clone(object)),
         }
-        if autoscaler::is_old(self) {
-            return Presented::Converted(autoscaler::to_old(decode::stored(object)));
-        }
-        Presented::Stored(Arc::clone(object))
     }
 
     /// Whether every object of this version is stored as it is shown.
     pub(crate) fn is_stored_as_shown(&self) -> bool {
-        self.custom().is_none() && !event::is_modern(self) && !autoscaler::is_old(self)
+        self.custom().is_none() && self.strategy.conversion.is_none()
     }
 
     /// The form in which an object of this version is stored.
     fn to_storage(&self, object: Value) -> Value {
-        if event::is_modern(self) {
-            return event::to_core(object);
-        }
-        if autoscaler::is_old(self) {
-            return autoscaler::to_stored(object);
-        }
-        match self.custom() {
-            Some(served) => served.to_storage(object),
-            None => object,
+        match (&self.strategy.conversion, self.custom()) {
+            (Some(conversion), _) => (conversion.store)(object),
+            (None, Some(served)) => served.to_storage(object),
+            (None, None) => object,
         }
     }
 
@@ -361,25 +342,18 @@ impl Resource {
             return object;
         }
         let mut stored = self.to_storage(object);
-        match to.custom() {
-            Some(served) => served.show_stored(stored),
-            None if event::is_modern(to) => event::to_modern(stored),
-            None => {
+        match (&to.strategy.conversion, to.custom()) {
+            (Some(conversion), _) => (conversion.show)(stored),
+            (None, Some(served)) => served.show_stored(stored),
+            (None, None) => {
                 stored["apiVersion"] = to.api_version().into();
                 stored
             }
         }
     }
 
-    /// The fields that selectors may name besides name and namespace.
-    pub fn selectable_fields(&self) -> &[String] {
-        match &self.origin {
-            Origin::Custom(served) => &served.selectable,
-            Origin::BuiltIn { .. } => strategy::selectable(&self.group, &self.plural),
-        }
-    }
-
+    /// The values of the fields that selectors may name besides name and namespace.
     fn fields_of(&self, stored: &Value) -> Fields {
-        self.selectable_fields().iter().map(|field| strategy::field_value(stored, field).into()).collect()
+        self.selectable.iter().map(|field| field.value(stored).into()).collect()
     }
 }

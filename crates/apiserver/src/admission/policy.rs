@@ -3,7 +3,6 @@
 
 pub(super) mod evaluate;
 mod mutate;
-pub(super) mod validate;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -11,7 +10,12 @@ use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::Value;
 
 use self::evaluate::{Input, Outcome};
-use super::{Attributes, configuration::GROUP, labels::LabelSelector, plan::Condition, rules::Match};
+use super::{
+    Attributes,
+    labels::LabelSelector,
+    plan::{Condition, GROUP},
+    rules::Match,
+};
 use crate::{
     error::{Error, Reason, Result},
     registry::{Registry, group_version},

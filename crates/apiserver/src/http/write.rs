@@ -18,7 +18,7 @@ use crate::{
     protobuf,
     registry::{
         DecodedBody, DeleteOptions, Deleted, Patch, PatchKind, Propagation, Resource, Target, WriteOptions,
-        Written, decode_json, is_review,
+        Written, decode_json,
     },
 };
 
@@ -84,7 +84,7 @@ impl Call<'_> {
             return self.act(subresource, target, &options).await;
         }
         let body = self.decoded(&resource.kind)?;
-        if is_review(resource) {
+        if resource.is_review() {
             self.refuse_shape()?;
             let answer = self.registry.review(resource, &self.identity, body.value)?;
             return Ok(answer::with_status(answer::json(&answer), StatusCode::CREATED));
@@ -251,10 +251,12 @@ impl Call<'_> {
             Deleted::Pending(object) => {
                 self.one(resource, negotiate(self.header(header::ACCEPT))?, object)?
             }
-            Deleted::Gone(last) if returns_object(resource) => answer::json(&last),
+            Deleted::Gone(last) if resource.strategy.returns_deleted => answer::json(&last),
             Deleted::Gone(last) => answer::json(&deleted_status(resource, &last)),
         };
-        self.warnings.add_first(delete_warning(resource, &options).as_slice());
+        if options.propagation_policy.is_none() && options.orphan_dependents.is_none() {
+            self.warnings.add_first(resource.strategy.orphan_warning.map(str::to_owned).as_slice());
+        }
         Ok(response)
     }
 
@@ -276,25 +278,6 @@ impl Call<'_> {
     }
 }
 
-/// Pods and a few others answer a deletion with their last state, everything else with a `Status`.
-fn returns_object(resource: &Resource) -> bool {
-    match (&*resource.group, &*resource.plural) {
-        ("", plural) => [
-            "pods",
-            "services",
-            "persistentvolumes",
-            "persistentvolumeclaims",
-            "serviceaccounts",
-            "podtemplates",
-            "resourcequotas",
-        ]
-        .contains(&plural),
-        ("storage.k8s.io", plural) => plural != "csistoragecapacities",
-        ("resource.k8s.io", plural) => plural != "devicetaintrules",
-        _ => false,
-    }
-}
-
 fn propagation(policy: &str) -> Result<Option<Propagation>> {
     match policy {
         "" => Ok(None),
@@ -310,17 +293,6 @@ fn propagation(policy: &str) -> Result<Option<Propagation>> {
 
 fn invalid_delete(cause: Cause) -> Error {
     Error::invalid(Named { group: "meta.k8s.io", resource: "DeleteOptions" }, "", vec![cause])
-}
-
-/// What a client that deletes should know.
-fn delete_warning(resource: &Resource, options: &DeleteOptions) -> Option<String> {
-    let unsaid = options.propagation_policy.is_none() && options.orphan_dependents.is_none();
-    let jobs = &*resource.group == "batch" && &*resource.plural == "jobs";
-    (unsaid && jobs).then(|| {
-        "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them \
-         or set propagationPolicy=Orphan to suppress this warning"
-            .to_owned()
-    })
 }
 
 fn deleted_status(resource: &Resource, last: &Value) -> Value {

@@ -15,11 +15,6 @@ use crate::{
 /// Aggregated roles may be made of aggregated roles; more levels than this are a circle.
 const ROUNDS: usize = 8;
 
-/// Whether the resource is the one of cluster roles.
-pub(super) fn is_cluster_roles(resource: &Resource) -> bool {
-    &*resource.group == GROUP && &*resource.plural == "clusterroles"
-}
-
 impl Registry {
     /// Brings every aggregated role in step with what it is made of.
     pub(super) fn aggregate_roles(&self) {

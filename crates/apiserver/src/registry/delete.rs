@@ -10,7 +10,6 @@ use super::{
     list::ListOptions,
     metadata::{self, has_finalizers, is_deleting, meta},
     resource::text,
-    strategy,
     write::{CONTENDED, Target, WriteOptions},
 };
 use crate::{
@@ -128,7 +127,7 @@ impl Registry {
         let current = self.get(resource, namespace, name)?;
         let old = decode::stored(&current);
         check_preconditions(resource, name, &old, &options.preconditions)?;
-        strategy::allow_delete(resource, name)?;
+        resource.allow_delete(name)?;
         Ok((current, old))
     }
 
@@ -158,18 +157,18 @@ impl Registry {
         options: &DeleteOptions,
         dry_run: bool,
     ) -> Result<Removal, WriteError> {
-        let grace = strategy::grace_period(resource, old, options.grace_period_seconds);
+        let grace = (resource.strategy.grace_period)(old, options.grace_period_seconds);
         let mut new = old.clone();
-        set_propagation(&mut new, options, strategy::orphans_by_default(resource));
-        if super::crd::is_definitions(resource) && !is_deleting(old) {
-            super::crd::begin_deletion(&mut new, &self.environment().now_text());
+        set_propagation(&mut new, options, resource.strategy.orphans_by_default);
+        if !is_deleting(old) {
+            (resource.strategy.begin_deletion)(&mut new, self.environment());
         }
-        let vanishes = grace == 0 && strategy::may_vanish(resource, &new);
+        let vanishes = grace == 0 && resource.may_vanish(&new);
         if vanishes {
             if !dry_run {
                 let draft = Draft::encode(&new, resource.fields_of(&new));
                 let last = self.store().delete(&resource.table, &current.key, current.revision, draft)?;
-                self.after_removal(resource, &last);
+                (resource.strategy.after_removal)(self, resource, &last);
                 new = decode::stored(&last);
             }
             return Ok(Removal::Gone(new));
@@ -195,13 +194,13 @@ impl Registry {
         let generation = meta(object, "generation").as_i64();
         let metadata = metadata::metadata(object);
         metadata.insert("deletionTimestamp".into(), json!(end.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()));
-        if strategy::has_grace(resource) {
+        if resource.strategy.has_grace_period {
             metadata.insert("deletionGracePeriodSeconds".into(), json!(grace));
         }
         if let (true, Some(generation)) = (first, generation) {
             metadata.insert("generation".into(), json!(generation + 1));
         }
-        strategy::begin_deletion(resource, object);
+        (resource.strategy.terminating)(object);
     }
 
     /// Deletes everything that matches, one after the other.

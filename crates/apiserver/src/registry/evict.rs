@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 use super::{
     Registry, Resource, decode,
     delete::{DeleteOptions, Preconditions},
+    kinds::check::selects,
     resource::text,
-    strategy,
     write::{Ownership, Target, WriteOptions},
 };
 use crate::error::{Cause, Details, Error, Reason, Result};
@@ -54,7 +54,7 @@ impl Registry {
             .objects
             .iter()
             .map(|object| decode::stored(object))
-            .filter(|budget| strategy::selects(&budget["spec"]["selector"], &pod["metadata"]["labels"]))
+            .filter(|budget| selects(&budget["spec"]["selector"], &pod["metadata"]["labels"]))
             .collect();
         match covering.as_slice() {
             [] => Ok(()),

@@ -14,8 +14,7 @@ use super::{
     metadata::{self, is_deleting},
     resource::text,
     scale,
-    service::Reservation,
-    strategy,
+    strategy::Reservation,
 };
 use crate::{
     admission::{Attributes, Operation, Warnings},
@@ -149,7 +148,7 @@ impl Registry {
         let (made, reserved) = self.make(target, object, Ownership::Track, options)?;
         let stored = target.resource.to_storage(made.clone());
         let committed = self.commit_made(target, &made, &stored, options.dry_run, &|| Ok(Vec::new()))?;
-        if committed.is_some() {
+        if let (Some(_), Some(reserved)) = (&committed, reserved) {
             reserved.keep(None, &stored);
         }
         Ok(committed.map_or(Presented::Converted(made), |object| target.resource.present(&object)))
@@ -189,7 +188,7 @@ impl Registry {
             Attributes::of_write(Operation::Create, target, text(&object, "/metadata/name"), options);
         if self.admits(&request) {
             metadata::wipe(&mut object);
-            strategy::apply_defaults(resource, &mut object, self.environment());
+            resource.apply_defaults(&mut object);
             if ownership == Ownership::Track {
                 self.track(target, None, &mut object, options);
                 ownership = Ownership::Done;
@@ -225,14 +224,18 @@ impl Registry {
         let charge = || self.charge(request, &made, None);
         if target.resource.is_stored_as_shown() && !options.dry_run {
             let object = self.commit_made(target, &made, &made, false, &charge)?;
-            reserved.keep(None, &made);
+            if let Some(reserved) = reserved {
+                reserved.keep(None, &made);
+            }
             let object = object.expect("a committed object must come back");
             return Ok(target.resource.present(&object));
         }
         let stored = self.store_form(target.resource, made.clone()).await?;
         match self.commit_made(target, &made, &stored, options.dry_run, &charge)? {
             Some(object) => {
-                reserved.keep(None, &stored);
+                if let Some(reserved) = reserved {
+                    reserved.keep(None, &stored);
+                }
                 Ok(self.present(target.resource, &object).await?)
             }
             None => Ok(Presented::Converted(made)),
@@ -254,26 +257,35 @@ impl Registry {
         mut object: Value,
         ownership: Ownership,
         options: &WriteOptions,
-    ) -> Result<(Value, Reservation)> {
+    ) -> Result<(Value, Option<Box<dyn Reservation>>)> {
         let resource = target.resource;
         metadata::stamp(&mut object, target.namespace, self.environment());
-        strategy::prepare_create(resource, &mut object, self.environment());
-        strategy::certificates::identify(resource, &mut object, &options.user);
+        resource.prepare_create(&mut object, &options.user);
         if ownership == Ownership::Track {
             self.track(target, None, &mut object, options);
         }
-        strategy::complete_new(resource, &mut object, self.environment());
+        (resource.strategy.complete_create)(&mut object, self.environment());
         let name = text(&object, "/metadata/name").to_owned();
-        let causes = strategy::validate(resource, "", &object, None);
+        let causes = resource.validate("", &object, None);
         if !causes.is_empty() {
             return Err(Error::invalid(resource.named_kind(), &name, causes));
         }
         bounds::check_depth(&object)?;
-        for warning in strategy::warnings(resource, &object, None) {
+        for warning in (resource.strategy.warnings)(&object, None) {
             options.warnings.add(&warning);
         }
-        let reserved = self.reserve_addresses(resource, &mut object, None)?;
+        let reserved = self.reserve(resource, &mut object, None)?;
         Ok((object, reserved))
+    }
+
+    /// Reserves what an object of its kind needs and only one object can have.
+    fn reserve(
+        &self,
+        resource: &Resource,
+        new: &mut Value,
+        old: Option<&Value>,
+    ) -> Result<Option<Box<dyn Reservation>>> {
+        resource.strategy.reserve.map(|reserve| reserve(self, resource, new, old)).transpose()
     }
 
     /// Replaces an object by a decoded body.
@@ -299,7 +311,7 @@ impl Registry {
             return Err(Error::bare(format!("strconv.ParseUint: parsing \"{claimed}\": invalid syntax")));
         }
         let warnings = decoded(resource, &mut object, &body.duplicates, &body.order, options.validation)?;
-        if strategy::creates_on_update(resource) && target.subresource.is_empty() {
+        if resource.strategy.creates_on_update && target.subresource.is_empty() {
             let made = |live: Option<&Value>| {
                 let mut object = object.clone();
                 if live.is_none() {
@@ -336,7 +348,7 @@ impl Registry {
             let mut new = change(&old)?;
             check_revision(target, &new, current.revision)?;
             metadata::keep_system_fields(&mut new, &old, resource)?;
-            strategy::prepare_update(resource, target.subresource, &mut new, &old, self.environment());
+            resource.prepare_update(target.subresource, &mut new, &old, self.environment());
             if match ownership {
                 Ownership::Track => true,
                 Ownership::Done => false,
@@ -353,7 +365,7 @@ impl Registry {
             if !same {
                 check_update(target, &new, &old)?;
                 if target.subresource.is_empty() {
-                    for warning in strategy::warnings(resource, &new, Some(&old)) {
+                    for warning in (resource.strategy.warnings)(&new, Some(&old)) {
                         options.warnings.add(&warning);
                     }
                 }
@@ -363,14 +375,14 @@ impl Registry {
                 return Ok(self.present(resource, &current).await?);
             }
             let others = self.charge(&request, &new, Some(&old))?;
-            let reserved = self.reserve_addresses(resource, &mut new, Some(&old))?;
+            let reserved = self.reserve(resource, &mut new, Some(&old))?;
             if options.dry_run {
                 return Ok(Presented::Converted(new));
             }
             let stored = self.store_form(resource, new).await?;
-            let gone = is_deleting(&stored) && strategy::may_vanish(resource, &stored);
+            let gone = is_deleting(&stored) && resource.may_vanish(&stored);
             let committed = self.commit_charged(resource, &current, &stored, others);
-            if committed.is_ok() {
+            if let (Ok(_), Some(reserved)) = (&committed, reserved) {
                 reserved.keep(Some(&old), &stored);
             }
             match committed {
@@ -402,7 +414,7 @@ impl Registry {
         let mut object = changed;
         metadata::copy_meta(&new, &mut object, "managedFields");
         metadata::keep_system_fields(&mut object, old, resource)?;
-        strategy::prepare_update(resource, subresource, &mut object, old, self.environment());
+        resource.prepare_update(subresource, &mut object, old, self.environment());
         Ok(object)
     }
 

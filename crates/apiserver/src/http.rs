@@ -55,7 +55,7 @@ use self::{
     flow::{Kind, Seat},
     guard::{Guard, Incoming, Read},
     metrics::{Labels, Metrics},
-    path::{Place, Route},
+    path::{RequestInfo, Route},
     query::Query,
 };
 use crate::{
@@ -319,7 +319,7 @@ impl Call<'_> {
         answer::metrics(self.metrics.page(self.registry, self.guard))
     }
 
-    /// Leave to be answered. What lasts is counted apart, where it begins.
+    /// Permission to be answered. What lasts is counted apart, where it begins.
     async fn seat(&self, route: &Route) -> Result<Option<Seat>> {
         let kind = match self.parts.method {
             Method::GET | Method::HEAD => Kind::ReadOnly,
@@ -366,11 +366,11 @@ impl Call<'_> {
         }
     }
 
-    fn authorize_resource(&self, place: &Place) -> Result<()> {
+    fn authorize_resource(&self, place: &RequestInfo) -> Result<()> {
         self.authorize_verb(place, self.verb(place))
     }
 
-    fn authorize_verb(&self, place: &Place, verb: &str) -> Result<()> {
+    fn authorize_verb(&self, place: &RequestInfo, verb: &str) -> Result<()> {
         let resource = match &place.subresource {
             Some(subresource) => format!("{}/{subresource}", place.resource),
             None => place.resource.clone(),
@@ -417,7 +417,7 @@ impl Call<'_> {
     }
 
     /// The API's word for what the request does.
-    fn verb(&self, place: &Place) -> &'static str {
+    fn verb(&self, place: &RequestInfo) -> &'static str {
         let named = place.name.is_some();
         match self.parts.method {
             _ if place.watch => "watch",
@@ -434,7 +434,7 @@ impl Call<'_> {
         }
     }
 
-    async fn resource(&self, place: &Place) -> Result<Response<Body>> {
+    async fn resource(&self, place: &RequestInfo) -> Result<Response<Body>> {
         if self.registry.catalog().group(&place.group).is_none() {
             return Ok(answer::not_a_path());
         }
@@ -477,7 +477,7 @@ impl Call<'_> {
     }
 
     /// How many bytes the request makes the server look at, about.
-    fn weight(&self, verb: &str, place: &Place, resource: &Resource) -> usize {
+    fn weight(&self, verb: &str, place: &RequestInfo, resource: &Resource) -> usize {
         let store = self.registry.store();
         self.body.len()
             + match verb {
@@ -491,7 +491,12 @@ impl Call<'_> {
             }
     }
 
-    async fn perform(&self, verb: &str, place: &Place, resource: &Arc<Resource>) -> Result<Response<Body>> {
+    async fn perform(
+        &self,
+        verb: &str,
+        place: &RequestInfo,
+        resource: &Arc<Resource>,
+    ) -> Result<Response<Body>> {
         if self.weight(verb, place, resource) < aside::HEAVY {
             return self.answer_verb(verb, place, resource).await;
         }
@@ -501,7 +506,7 @@ impl Call<'_> {
     async fn answer_verb(
         &self,
         verb: &str,
-        place: &Place,
+        place: &RequestInfo,
         resource: &Arc<Resource>,
     ) -> Result<Response<Body>> {
         match verb {
@@ -524,7 +529,7 @@ impl Call<'_> {
 }
 
 /// Whether the request enters a container.
-fn connects(place: &Place) -> bool {
+fn connects(place: &RequestInfo) -> bool {
     matches!(place.subresource.as_deref(), Some("exec" | "attach"))
 }
 

@@ -55,9 +55,9 @@ use crate::{
     admission::{Hooks, Policies},
     auth::{
         Identity,
-        asker::Asker,
         rbac::{Action, Authorizer, Rule},
         token::Signer,
+        user_access::UserAccess,
         verified::Verified,
     },
     descriptions::Descriptions,
@@ -228,9 +228,9 @@ impl Registry {
     }
 
     /// What expressions of admission can ask about the user.
-    pub(crate) fn asker(&self, who: &Identity) -> Arc<dyn Access> {
+    pub(crate) fn access_of(&self, who: &Identity) -> Arc<dyn Access> {
         let (store, authorizer) = (Arc::clone(&self.store), Arc::clone(&self.authorizer));
-        Arc::new(Asker { store, authorizer, who: who.clone() })
+        Arc::new(UserAccess { store, authorizer, who: who.clone() })
     }
 
     /// Everything that the user may do in a namespace, or everywhere if that is empty.

@@ -33,7 +33,7 @@ pub use self::{
     disk::{DiskError, DiskFailed, DiskOptions},
     draft::{Draft, Fields, Labels},
     history::{Change, Event},
-    watch::{Seen, Start, Watch, WatchError, frame},
+    watch::{Start, Watch, WatchError, WatchEvent},
 };
 use self::{
     disk::{Files, Log, Pending, Record},

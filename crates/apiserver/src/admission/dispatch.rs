@@ -9,7 +9,7 @@ use super::{
     patch::{self, Problem},
     plan::Hook,
     policy::evaluate::{self, Input},
-    review::{self, Unusable, Verdict},
+    review::{self, AdmissionResponse, Unusable},
     rules::Match,
 };
 use crate::{
@@ -43,7 +43,7 @@ struct Versioned {
 
 /// Why a webhook's answer is no yes.
 #[derive(Debug)]
-enum Trouble {
+enum WebhookError {
     /// It could not be asked; what follows is a matter of policy.
     Call(String),
     /// It was asked, and this is what the client gets.
@@ -52,7 +52,7 @@ enum Trouble {
 
 impl Registry {
     /// Whether anybody has a say in the request.
-    pub(crate) fn admits(&self, request: &Attributes<'_>) -> bool {
+    pub(crate) fn needs_admission(&self, request: &Attributes<'_>) -> bool {
         let resource = request.target.resource;
         let exempt =
             &*resource.group == "admissionregistration.k8s.io" && EXEMPT.contains(&&*resource.plural);
@@ -73,7 +73,7 @@ impl Registry {
         object: Value,
         old: Option<&Value>,
     ) -> Result<Value> {
-        if !self.admits(request) {
+        if !self.needs_admission(request) {
             return Ok(object);
         }
         let mut object = object;
@@ -141,8 +141,8 @@ impl Registry {
         versioned: Versioned,
     ) -> Result<Option<Value>> {
         let outcome = match self.ask(request, hook, resource, &versioned, true).await {
-            Ok(verdict) => patched(request, hook, resource, verdict, versioned.object),
-            Err(trouble) => Err(trouble),
+            Ok(response) => patched(request, hook, resource, response, versioned.object),
+            Err(error) => Err(error),
         };
         match outcome {
             Ok(None) => Ok(None),
@@ -153,12 +153,12 @@ impl Registry {
                 }
                 Ok(Some(object))
             }
-            Err(Trouble::Call(why)) if hook.fails_open() => {
+            Err(WebhookError::Call(why)) if hook.fails_open() => {
                 tracing::warn!(webhook = hook.name, why, "failed calling webhook, failing open");
                 Ok(None)
             }
-            Err(Trouble::Call(why)) => Err(uncallable(hook, &why)),
-            Err(Trouble::Refused(error)) => Err(error),
+            Err(WebhookError::Call(why)) => Err(uncallable(hook, &why)),
+            Err(WebhookError::Refused(error)) => Err(error),
         }
     }
 
@@ -177,7 +177,7 @@ impl Registry {
         object: Option<&Value>,
         old: Option<&Value>,
     ) -> Result<()> {
-        if !self.admits(request) {
+        if !self.needs_admission(request) {
             return Ok(());
         }
         self.validate_by_plugins(request, object, old)?;
@@ -195,12 +195,12 @@ impl Registry {
         let calls = concerned.iter().map(|(hook, (resource, versioned))| async move {
             match self.ask(request, hook, resource, versioned, false).await {
                 Ok(_) => Ok(()),
-                Err(Trouble::Call(why)) if hook.fails_open() => {
+                Err(WebhookError::Call(why)) if hook.fails_open() => {
                     tracing::warn!(webhook = hook.name, why, "failed calling webhook, failing open");
                     Ok(())
                 }
-                Err(Trouble::Call(why)) => Err(uncallable(hook, &why)),
-                Err(Trouble::Refused(error)) => Err(error),
+                Err(WebhookError::Call(why)) => Err(uncallable(hook, &why)),
+                Err(WebhookError::Refused(error)) => Err(error),
             }
         });
         futures::future::join_all(calls).await.into_iter().collect()
@@ -324,7 +324,7 @@ impl Registry {
             return Ok(true);
         }
         let Versioned { object, old } = versioned.clone();
-        let (namespace, access) = (self.namespace_object(request), self.asker(request.user));
+        let (namespace, access) = (self.namespace_object(request), self.access_of(request.user));
         let input = Input { request, resource, object, old, namespace, params: Value::Null, access };
         match evaluate::conditions(&hook.match_conditions, &evaluate::variables(&input)) {
             Ok(met) => Ok(met),
@@ -333,7 +333,7 @@ impl Registry {
         }
     }
 
-    /// Asks one webhook. A verdict is a yes.
+    /// Asks one webhook. A response is a yes.
     async fn ask(
         &self,
         request: &Attributes<'_>,
@@ -341,15 +341,15 @@ impl Registry {
         resource: &Resource,
         versioned: &Versioned,
         mutating: bool,
-    ) -> Result<Verdict, Trouble> {
+    ) -> Result<AdmissionResponse, WebhookError> {
         if request.dry_run && !matches!(hook.side_effects.as_deref(), Some("None" | "NoneOnDryRun")) {
             let why = format!("admission webhook \"{}\" does not support dry run", hook.name);
-            return Err(Trouble::Refused(Error::bad_request(why)));
+            return Err(WebhookError::Refused(Error::bad_request(why)));
         }
         let Some(version) = review::version(&hook.admission_review_versions) else {
             let why = "could not create admission objects: webhook does not accept known AdmissionReview \
                        versions (v1, v1beta1)";
-            return Err(Trouble::Call(why.into()));
+            return Err(WebhookError::Call(why.into()));
         };
         let uid = self.environment().uid();
         let (object, old) = (versioned.object.as_ref(), versioned.old.as_ref());
@@ -362,34 +362,37 @@ impl Registry {
             agent: AGENT,
         };
         let answer = self.call_webhook(&call).await;
-        let answer = answer.map_err(|error| Trouble::Call(format!("failed to call webhook: {error}")))?;
-        let verdict =
-            review::verdict(version, &uid, mutating, &answer).map_err(|unusable| match unusable {
-                Unusable::Undecodable(why) => Trouble::Call(format!("failed to call webhook: {why}")),
-                Unusable::Invalid(why) => Trouble::Call(format!("received invalid webhook response: {why}")),
+        let answer =
+            answer.map_err(|error| WebhookError::Call(format!("failed to call webhook: {error}")))?;
+        let response =
+            review::response(version, &uid, mutating, &answer).map_err(|unusable| match unusable {
+                Unusable::Undecodable(why) => WebhookError::Call(format!("failed to call webhook: {why}")),
+                Unusable::Invalid(why) => {
+                    WebhookError::Call(format!("received invalid webhook response: {why}"))
+                }
             })?;
-        for warning in &verdict.warnings {
+        for warning in &response.warnings {
             request.warnings.add(warning);
         }
-        if verdict.allowed {
-            return Ok(verdict);
+        if response.allowed {
+            return Ok(response);
         }
-        Err(Trouble::Refused(denied(&hook.name, verdict.status)))
+        Err(WebhookError::Refused(denied(&hook.name, response.status)))
     }
 }
 
-/// The object with the patch of a verdict, if there is one.
+/// The object with the patch of a response, if there is one.
 fn patched(
     request: &Attributes<'_>,
     hook: &Hook,
     resource: &Resource,
-    verdict: Verdict,
+    response: AdmissionResponse,
     object: Option<Value>,
-) -> Result<Option<Value>, Trouble> {
-    let Some((bytes, kind)) = verdict.patch else { return Ok(None) };
+) -> Result<Option<Value>, WebhookError> {
+    let Some((bytes, kind)) = response.patch else { return Ok(None) };
     let operations = patch::decode(&bytes).map_err(|problem| match problem {
         Problem::Undecodable(why) | Problem::Unfit(why) => {
-            Trouble::Call(format!("received undecodable patch in webhook response: {why}"))
+            WebhookError::Call(format!("received undecodable patch in webhook response: {why}"))
         }
     })?;
     if operations.is_empty() {
@@ -400,10 +403,10 @@ fn patched(
             "admission webhook \"{}\" attempted to modify the object, which is not supported for this operation",
             hook.name
         );
-        return Err(Trouble::Refused(Error::internal(why)));
+        return Err(WebhookError::Refused(Error::internal(why)));
     };
     if kind != "JSONPatch" {
-        return Err(Trouble::Call(format!("unsupported patch type \"{kind}\"")));
+        return Err(WebhookError::Call(format!("unsupported patch type \"{kind}\"")));
     }
     if request.has_own_kind() {
         object["kind"] = json!(resource.kind);
@@ -411,7 +414,9 @@ fn patched(
     }
     match patch::apply(&mut object, &operations) {
         Ok(()) => Ok(Some(object)),
-        Err(Problem::Undecodable(why) | Problem::Unfit(why)) => Err(Trouble::Refused(Error::internal(why))),
+        Err(Problem::Undecodable(why) | Problem::Unfit(why)) => {
+            Err(WebhookError::Refused(Error::internal(why)))
+        }
     }
 }
 

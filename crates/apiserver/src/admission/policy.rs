@@ -220,7 +220,7 @@ impl Registry {
         let (object, old) = (object.cloned(), old.cloned());
         let (object, old) = self.in_version(request, &resource, object, old).await?;
         let namespace = self.namespace_object(request);
-        let access = self.asker(request.user);
+        let access = self.access_of(request.user);
         let mut input =
             Input { request, resource: &resource, object, old, namespace, params: Value::Null, access };
         let params = match self.params(request, policy, binding) {

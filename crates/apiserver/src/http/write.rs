@@ -9,7 +9,7 @@ use super::{
     Body, Call,
     accept::{Shape, negotiate, not_acceptable},
     answer,
-    path::Place,
+    path::RequestInfo,
     read::{joined, list_head, objects},
     yaml,
 };
@@ -33,7 +33,7 @@ impl Call<'_> {
         Ok(WriteOptions { user: self.identity.clone(), warnings: self.warnings.clone(), ..options })
     }
 
-    fn target<'a>(place: &'a Place, resource: &'a Resource) -> Target<'a> {
+    fn target<'a>(place: &'a RequestInfo, resource: &'a Resource) -> Target<'a> {
         Target {
             resource,
             namespace: place.namespace(),
@@ -77,7 +77,11 @@ impl Call<'_> {
         Ok(answer::with_status(response, code))
     }
 
-    pub(super) async fn create(&self, place: &Place, resource: &Arc<Resource>) -> Result<Response<Body>> {
+    pub(super) async fn create(
+        &self,
+        place: &RequestInfo,
+        resource: &Arc<Resource>,
+    ) -> Result<Response<Body>> {
         let options = self.options()?;
         let target = Self::target(place, resource);
         if let Some(subresource) = place.subresource.as_deref() {
@@ -137,7 +141,11 @@ impl Call<'_> {
         }
     }
 
-    pub(super) async fn update(&self, place: &Place, resource: &Arc<Resource>) -> Result<Response<Body>> {
+    pub(super) async fn update(
+        &self,
+        place: &RequestInfo,
+        resource: &Arc<Resource>,
+    ) -> Result<Response<Body>> {
         let options = self.options()?;
         let target = Self::target(place, resource);
         if target.subresource == "scale" {
@@ -149,7 +157,11 @@ impl Call<'_> {
         self.written(resource, written)
     }
 
-    pub(super) async fn patch(&self, place: &Place, resource: &Arc<Resource>) -> Result<Response<Body>> {
+    pub(super) async fn patch(
+        &self,
+        place: &RequestInfo,
+        resource: &Arc<Resource>,
+    ) -> Result<Response<Body>> {
         let options = self.options()?;
         let patch = self.read_patch()?;
         let refuse = |cause| {
@@ -245,7 +257,11 @@ impl Call<'_> {
         Ok((options, WriteOptions { dry_run, user, warnings, stated, ..WriteOptions::default() }))
     }
 
-    pub(super) async fn delete(&self, place: &Place, resource: &Arc<Resource>) -> Result<Response<Body>> {
+    pub(super) async fn delete(
+        &self,
+        place: &RequestInfo,
+        resource: &Arc<Resource>,
+    ) -> Result<Response<Body>> {
         let (options, write) = self.delete_options()?;
         let response = match self.registry.delete(Self::target(place, resource), &options, &write).await? {
             Deleted::Pending(object) => {
@@ -262,7 +278,7 @@ impl Call<'_> {
 
     pub(super) async fn delete_collection(
         &self,
-        place: &Place,
+        place: &RequestInfo,
         resource: &Arc<Resource>,
     ) -> Result<Response<Body>> {
         let (options, write) = self.delete_options()?;

@@ -10,10 +10,10 @@ use super::{
     list::ListOptions,
     metadata::{self, has_finalizers, is_deleting, meta},
     resource::text,
-    write::{CONTENDED, Target, WriteOptions},
+    write::{CONTENDED, Target, Write, WriteOptions},
 };
 use crate::{
-    admission::{Attributes, Operation},
+    admission::Operation,
     error::{Error, Result},
     store::{Draft, Object, WriteError},
 };
@@ -93,30 +93,26 @@ impl Registry {
         options: &DeleteOptions,
         write: &WriteOptions,
     ) -> Result<Deleted> {
-        let request = Attributes::of_write(Operation::Delete, target, target.name, write);
+        match self.remove(&Write::new(target, write), options).await? {
+            Removal::Gone(last) => Ok(Deleted::Gone(last)),
+            Removal::Pending(object) => self.present(target.resource, &object).await.map(Deleted::Pending),
+        }
+    }
+
+    /// The steps of a delete: check, admit, commit.
+    async fn remove(&self, write: &Write<'_>, options: &DeleteOptions) -> Result<Removal> {
+        let target = write.target;
+        let request = write.attributes(Operation::Delete, target.name);
         for _ in 0..CONTENDED {
             let (current, old) = self.deletable(target, options)?;
-            if self.admits(&request) {
+            if write.asks() && self.needs_admission(&request) {
                 let shown = self.present(target.resource, &current).await?.into_value();
                 self.delete_by_admission(&request, &shown).await?;
             }
-            match self.attempt_delete(target, &current, &old, options, write.dry_run)? {
-                None => {}
-                Some(Removal::Gone(last)) => return Ok(Deleted::Gone(last)),
-                Some(Removal::Pending(object)) => {
-                    return self.present(target.resource, &object).await.map(Deleted::Pending);
-                }
-            }
-        }
-        Err(Error::stale(target.resource.named(), target.name))
-    }
-
-    /// Deletes an object on the server's own account: nobody is asked.
-    fn delete_own(&self, target: Target<'_>, options: &DeleteOptions) -> Result<()> {
-        for _ in 0..CONTENDED {
-            let (current, old) = self.deletable(target, options)?;
-            if self.attempt_delete(target, &current, &old, options, false)?.is_some() {
-                return Ok(());
+            if let Some(removal) =
+                self.attempt_delete(target, &current, &old, options, write.options.dry_run)?
+            {
+                return Ok(removal);
             }
         }
         Err(Error::stale(target.resource.named(), target.name))
@@ -232,7 +228,8 @@ impl Registry {
         for object in self.list(resource, &ListOptions::default())?.objects {
             let (namespace, name) = (&*object.key.namespace, &*object.key.name);
             let target = Target { resource, namespace, name, subresource: "" };
-            match self.delete_own(target, &DeleteOptions::default()) {
+            let write = WriteOptions::default();
+            match Self::at_once(self.remove(&Write::of_server(target, &write), &DeleteOptions::default())) {
                 Err(error) if error.code != 404 => return Err(error),
                 _ => {}
             }

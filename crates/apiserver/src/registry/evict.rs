@@ -7,7 +7,7 @@ use super::{
     delete::{DeleteOptions, Preconditions},
     kinds::check::selects,
     resource::text,
-    write::{Ownership, Target, WriteOptions},
+    write::{Target, Write, WriteOptions},
 };
 use crate::error::{Cause, Details, Error, Reason, Result};
 
@@ -91,7 +91,7 @@ impl Registry {
         };
         let budget =
             Target { resource: budgets, namespace: target.namespace, name: &name, subresource: "status" };
-        self.mutate(budget, options, Ownership::Track, &change).await?;
+        self.change(&Write::new(budget, options), &change).await?;
         Ok(())
     }
 
@@ -112,7 +112,7 @@ impl Registry {
             Ok(new)
         };
         let target = Target { subresource: "status", ..target };
-        self.mutate(target, options, Ownership::Track, &change).await?;
+        self.change(&Write::new(target, options), &change).await?;
         Ok(())
     }
 }

@@ -6,7 +6,7 @@ use super::{
     Presented, Registry, Resource,
     resource::text,
     scale,
-    write::{Ownership, Target, WriteOptions},
+    write::{Ownership, Target, Write, WriteOptions},
 };
 use crate::{
     admission::{Attributes, Operation},
@@ -28,7 +28,7 @@ impl Registry {
     ) -> Result<Value> {
         let resource = target.resource;
         let change = |old: &Value| scale::set(resource, old, wanted);
-        let object = self.mutate(target, options, Ownership::Scale, &change).await?;
+        let object = self.change(&Write::new(target, options).with(Ownership::Scale), &change).await?;
         scale::of(resource, &object.into_value())
     }
 
@@ -67,6 +67,6 @@ impl Registry {
             }
             Ok(pod)
         };
-        Ok(self.mutate(target, options, Ownership::Track, &change).await?)
+        Ok(self.change(&Write::new(target, options), &change).await?)
     }
 }

@@ -88,7 +88,7 @@ impl Registry {
         };
         let (shown, old) = self.in_version(request, &resource, Some(object.clone()), old.cloned()).await?;
         let namespace = self.namespace_object(request);
-        let access = self.asker(request.user);
+        let access = self.access_of(request.user);
         let mut input = Input {
             request,
             resource: &resource,

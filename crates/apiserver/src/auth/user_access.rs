@@ -7,20 +7,20 @@ use super::{
     rbac::{Action, Authorizer},
 };
 use crate::{
-    schema::cel::{Access, Deed},
+    schema::cel::{Access, AccessCheck},
     store::Store,
 };
 
 /// The sender of a request, and the roles of the store.
 #[derive(Debug)]
-pub(crate) struct Asker {
+pub(crate) struct UserAccess {
     pub(crate) store: Arc<Store>,
     pub(crate) authorizer: Arc<Authorizer>,
     pub(crate) who: Identity,
 }
 
-impl Access for Asker {
-    fn allows(&self, account: Option<(&str, &str)>, deed: &Deed, verb: &str) -> bool {
+impl Access for UserAccess {
+    fn allows(&self, account: Option<(&str, &str)>, access_check: &AccessCheck, verb: &str) -> bool {
         // The real server makes it up from its name alone, and nobody has authenticated it.
         let account = account.map(|(namespace, name)| {
             let mut account = Identity::service_account(namespace, name);
@@ -29,9 +29,9 @@ impl Access for Asker {
         });
         let who = account.as_ref().unwrap_or(&self.who);
         let whole;
-        let action = match deed {
-            Deed::Path(path) => Action::Path { verb, path },
-            Deed::Resource(about) => {
+        let action = match access_check {
+            AccessCheck::Path(path) => Action::Path { verb, path },
+            AccessCheck::Resource(about) => {
                 whole = match &*about.subresource {
                     "" => about.plural.clone(),
                     subresource => format!("{}/{subresource}", about.plural),

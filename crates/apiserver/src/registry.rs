@@ -11,7 +11,9 @@
 //! delete ────────────> finalizers, grace, propagation ────────────────────┘
 //! ```
 
+mod admission;
 mod aggregation;
+mod attributes;
 mod bootstrap;
 mod bounds;
 pub mod catalog;
@@ -22,6 +24,7 @@ mod delete;
 mod evict;
 mod expiry;
 pub(crate) mod kinds;
+mod label_selector;
 mod list;
 mod metadata;
 mod patch;
@@ -31,6 +34,7 @@ pub mod selector;
 pub(crate) mod strategy;
 mod subresource;
 mod token;
+mod warnings;
 mod write;
 
 use std::sync::{
@@ -40,7 +44,9 @@ use std::sync::{
 
 use serde_json::Value;
 
+pub(crate) use self::{admission::Admission, label_selector::LabelSelector};
 pub use self::{
+    attributes::{Attributes, Operation},
     bootstrap::api_service,
     catalog::{Catalog, Definitions, definitions},
     decode::{Body as DecodedBody, json as decode_json},
@@ -49,10 +55,10 @@ pub use self::{
     patch::{Patch, PatchKind},
     resource::{GroupVersionKind, Origin, Resource, Subresource, group_version},
     selector::Selector,
+    warnings::Warnings,
     write::{FieldValidation, Target, WriteOptions, Written},
 };
 use crate::{
-    admission::{Hooks, Policies},
     auth::{
         Identity,
         rbac::{Action, Authorizer, Rule},
@@ -84,9 +90,7 @@ pub struct Registry {
     unsettled: AtomicBool,
     /// How often the store had gone back when definitions and roles were last looked at.
     losses: AtomicU64,
-    hooks: Hooks,
-    policies: Policies,
-    mutations: Policies,
+    admission: Arc<dyn Admission>,
     caller: Caller,
     converted: conversion::Converted,
     expiry: Arc<expiry::Expiry>,
@@ -100,7 +104,11 @@ pub struct Registry {
 impl Registry {
     /// A registry over `store` with everything in it that a new cluster has: the namespaces, and the
     /// resources of the definitions that the store already holds.
-    pub fn new(store: Arc<Store>, environment: Environment) -> Result<Self> {
+    pub(crate) fn with_admission(
+        store: Arc<Store>,
+        environment: Environment,
+        admission: Arc<dyn Admission>,
+    ) -> Result<Self> {
         let routes = Arc::new(Routes::default());
         let resolver: Arc<Routes> = Arc::clone(&routes);
         let registry = Self {
@@ -114,9 +122,7 @@ impl Registry {
             settling: Mutex::default(),
             unsettled: AtomicBool::new(false),
             losses: AtomicU64::new(0),
-            hooks: Hooks::default(),
-            policies: Policies::validating(),
-            mutations: Policies::mutating(),
+            admission,
             caller: Caller::default(),
             converted: conversion::Converted::default(),
             signer: Signer::generate().map_err(Error::internal)?,
@@ -165,21 +171,6 @@ impl Registry {
     /// Where Services lead that have no real Pods behind them, unless a resolver was given.
     pub fn routes(&self) -> &Routes {
         &self.routes
-    }
-
-    /// The webhooks that admission asks.
-    pub(crate) fn hooks(&self) -> &Hooks {
-        &self.hooks
-    }
-
-    /// The policies by which admission changes objects.
-    pub(crate) fn mutations(&self) -> &Policies {
-        &self.mutations
-    }
-
-    /// The policies that admission asks.
-    pub(crate) fn policies(&self) -> &Policies {
-        &self.policies
     }
 
     /// Does again what follows from definitions and roles, if the disk has taken it back since the last time. A

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use serde_json::{Value, json};
 
 use super::{
-    Attributes,
+    Admitting, Attributes,
     patch::{self, Problem},
     plan::Hook,
     policy::evaluate::{self, Input},
@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     error::{Error, Named, Result},
-    registry::{Registry, Resource},
+    registry::Resource,
     store::{Key, TableName},
     webhook::Call,
 };
@@ -50,52 +50,45 @@ enum WebhookError {
     Refused(Error),
 }
 
-impl Registry {
+impl Admitting<'_> {
     /// Whether anybody has a say in the request.
-    pub(crate) fn needs_admission(&self, request: &Attributes<'_>) -> bool {
+    pub(super) fn is_needed(&self, request: &Attributes<'_>) -> bool {
         let resource = request.target.resource;
         let exempt =
             &*resource.group == "admissionregistration.k8s.io" && EXEMPT.contains(&&*resource.plural);
-        let plan = self.hooks().plan(self.store());
+        let plan = self.chain.hooks.plan(self.store());
         // A binding asks for itself; the Pod that it changes is its own business.
         let bound = request.target.subresource == "binding" && request.operation == super::Operation::Update;
         let hooks = !(plan.mutating.is_empty() && plan.validating.is_empty());
-        let policies = !self.policies().in_force(self.store()).is_empty()
-            || !self.mutations().in_force(self.store()).is_empty();
+        let policies = !self.chain.policies.in_force(self.store()).is_empty()
+            || !self.chain.mutations.in_force(self.store()).is_empty();
         let nobody = !hooks && !policies && !self.plugins_concern(request);
         !(exempt || bound || nobody)
     }
 
-    /// The object after every mutating webhook has had its way.
-    pub(crate) async fn mutate_by_admission(
+    /// The object after everybody who may change it did. Nobody can change what is deleted: they are only told.
+    pub(super) async fn mutate(
         &self,
         request: &Attributes<'_>,
-        object: Value,
+        object: Option<Value>,
         old: Option<&Value>,
-    ) -> Result<Value> {
-        if !self.needs_admission(request) {
-            return Ok(object);
-        }
-        let mut object = object;
+    ) -> Result<Option<Value>> {
+        let Some(mut object) = object else {
+            return self.run_mutating(request, None, old).await;
+        };
         self.mutate_by_plugins(request, &mut object)?;
         let shown = request.view(&object)?;
         let old = old.map(|old| request.view(old)).transpose()?;
-        let changed = if self.mutations().in_force(self.store()).is_empty() {
+        let changed = if self.chain.mutations.in_force(self.store()).is_empty() {
             shown.clone()
         } else {
             Box::pin(self.mutate_by_policies(request, shown.clone(), old.as_ref())).await?
         };
         let changed = self.run_mutating(request, Some(changed), old.as_ref()).await?;
         match changed {
-            Some(changed) if changed != shown => request.unview(&object, changed),
-            _ => Ok(object),
+            Some(changed) if changed != shown => request.unview(&object, changed).map(Some),
+            _ => Ok(Some(object)),
         }
-    }
-
-    /// Asks both kinds of webhooks about a deletion.
-    pub(crate) async fn delete_by_admission(&self, request: &Attributes<'_>, old: &Value) -> Result<()> {
-        self.run_mutating(request, None, Some(old)).await?;
-        self.validate_by_admission(request, None, Some(old)).await
     }
 
     async fn run_mutating(
@@ -104,7 +97,7 @@ impl Registry {
         mut object: Option<Value>,
         old: Option<&Value>,
     ) -> Result<Option<Value>> {
-        let plan = self.hooks().plan(self.store());
+        let plan = self.chain.hooks.plan(self.store());
         // Webhooks that asked to be asked again, and among them those after which somebody changed something.
         let (mut asked, mut again) = (BTreeSet::new(), BTreeSet::new());
         for round in 0..2 {
@@ -171,17 +164,14 @@ impl Registry {
     }
 
     /// Asks every validating webhook that is concerned, all at the same time.
-    pub(crate) async fn validate_by_admission(
+    pub(super) async fn validate(
         &self,
         request: &Attributes<'_>,
         object: Option<&Value>,
         old: Option<&Value>,
     ) -> Result<()> {
-        if !self.needs_admission(request) {
-            return Ok(());
-        }
         self.validate_by_plugins(request, object, old)?;
-        let plan = self.hooks().plan(self.store());
+        let plan = self.chain.hooks.plan(self.store());
         let object = object.map(|object| request.view(object)).transpose()?;
         let old = old.map(|old| request.view(old)).transpose()?;
         self.validate_by_policies(request, object.as_ref(), old.as_ref()).await?;

@@ -11,14 +11,13 @@ use serde_json::Value;
 
 use self::evaluate::{Input, Outcome};
 use super::{
-    Attributes,
-    labels::LabelSelector,
+    Admitting, Attributes, LabelSelector,
     plan::{Condition, GROUP},
     rules::Match,
 };
 use crate::{
     error::{Error, Reason, Result},
-    registry::{Registry, group_version},
+    registry::group_version,
     store::{Key, Store, TableName},
 };
 
@@ -175,7 +174,7 @@ fn read<T: DeserializeOwned>(store: &Store, table: &TableName) -> Vec<(String, T
     decoded.collect()
 }
 
-impl Registry {
+impl Admitting<'_> {
     /// Asks every policy that is concerned.
     pub(super) async fn validate_by_policies(
         &self,
@@ -183,7 +182,7 @@ impl Registry {
         object: Option<&Value>,
         old: Option<&Value>,
     ) -> Result<()> {
-        let known = self.policies().in_force(self.store());
+        let known = self.chain.policies.in_force(self.store());
         let mut denials = Vec::new();
         for (policy, binding) in &known.bound {
             for outcome in self.ask_policy(request, policy, binding, object, old).await? {

@@ -18,10 +18,9 @@ use super::{
     path::RequestInfo,
 };
 use crate::{
-    admission::{Attributes, Operation},
     containers::{Output, Session},
     error::{Error, Reason, Result},
-    registry::{Resource, Target, WriteOptions},
+    registry::{Attributes, Operation, Resource, Target, WriteOptions},
 };
 
 /// What every WebSocket server adds to the key of its client (RFC 6455).

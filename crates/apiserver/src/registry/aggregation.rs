@@ -4,9 +4,8 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use serde_json::{Value, json};
 
-use super::{Registry, Resource, catalog::table_of, decode};
+use super::{LabelSelector, Registry, Resource, catalog::table_of, decode};
 use crate::{
-    admission::LabelSelector,
     auth::rbac::GROUP,
     merge::{self, FieldSet, UpdateOptions},
     store::{Draft, Object},

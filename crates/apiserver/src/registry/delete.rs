@@ -6,14 +6,13 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{
-    Presented, Registry, Resource, decode,
+    Operation, Presented, Registry, Resource, decode,
     list::ListOptions,
     metadata::{self, has_finalizers, is_deleting, meta},
     resource::text,
     write::{CONTENDED, Target, Write, WriteOptions},
 };
 use crate::{
-    admission::Operation,
     error::{Error, Result},
     store::{Draft, Object, WriteError},
 };

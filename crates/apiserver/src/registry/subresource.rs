@@ -3,15 +3,12 @@
 use serde_json::{Value, json};
 
 use super::{
-    Presented, Registry, Resource,
+    Attributes, Operation, Presented, Registry, Resource,
     resource::text,
     scale,
     write::{Ownership, Target, Write, WriteOptions},
 };
-use crate::{
-    admission::{Attributes, Operation},
-    error::{Error, Result},
-};
+use crate::error::{Error, Result};
 
 impl Registry {
     /// The scale of an object.

@@ -17,9 +17,10 @@ mod upsert;
 use futures::FutureExt;
 use serde_json::{Map, Value, json};
 
-use super::{Presented, Registry, Resource, decode, metadata, resource::text};
+use super::{
+    Attributes, Operation, Presented, Registry, Resource, Warnings, decode, metadata, resource::text,
+};
 use crate::{
-    admission::{Attributes, Operation, Warnings},
     auth::Identity,
     error::{Cause, Error, Result},
 };

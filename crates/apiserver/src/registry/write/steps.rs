@@ -13,11 +13,10 @@ use super::{
     rules::{check_revision, check_update, reset_fields, zero_of},
 };
 use crate::{
-    admission::Attributes,
     error::{Cause, Error, Named, Result},
     merge::{self, UpdateOptions},
     registry::{
-        Presented, Registry, Resource, bounds, catalog, decode,
+        Attributes, Presented, Registry, Resource, bounds, catalog, decode,
         metadata::{self, is_deleting},
         resource::text,
         scale,

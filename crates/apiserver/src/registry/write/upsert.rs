@@ -7,10 +7,9 @@ use serde_json::Value;
 
 use super::{ATTEMPTS, Attempt, CreateRight, Target, Unwritten, Write};
 use crate::{
-    admission::Attributes,
     auth::rbac::Action,
     error::{Error, Result},
-    registry::{Presented, Registry},
+    registry::{Attributes, Presented, Registry},
 };
 
 impl Registry {

@@ -2,12 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::Warnings;
-use crate::{
-    auth::Identity,
-    error::Result,
-    registry::{GroupVersionKind, Resource, Target, WriteOptions, scale},
-};
+use super::{GroupVersionKind, Resource, Target, Warnings, WriteOptions, scale};
+use crate::{auth::Identity, error::Result};
 
 /// What a write does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,9 +1,9 @@
 //! Who asks, and what they may do.
 
-pub(crate) mod asker;
 pub(crate) mod escalation;
 pub mod rbac;
 pub mod token;
+pub(crate) mod user_access;
 pub(crate) mod verified;
 
 use std::collections::BTreeMap;
@@ -51,7 +51,7 @@ impl Identity {
         Self::new(format!("system:serviceaccount:{namespace}:{name}"), groups)
     }
 
-    /// Nobody in particular.
+    /// The anonymous user.
     pub fn anonymous() -> Self {
         let groups = vec!["system:unauthenticated".into()];
         Self { name: "system:anonymous".into(), groups, ..Self::default() }

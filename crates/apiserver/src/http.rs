@@ -10,6 +10,7 @@
 mod accept;
 mod answer;
 mod aside;
+mod authorize;
 mod body;
 mod budget;
 mod channels;
@@ -27,18 +28,15 @@ mod openapi;
 mod path;
 mod query;
 mod read;
+mod service;
 mod table;
+mod verbs;
+mod version;
 mod watch;
 mod write;
 mod yaml;
 
-use std::{
-    convert::Infallible,
-    future::Future,
-    pin::Pin,
-    sync::{Arc, OnceLock},
-    task::{Context, Poll},
-};
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
@@ -46,25 +44,24 @@ use http::{Method, Request, Response, header, request::Parts};
 use http_body_util::BodyExt;
 use serde_json::json;
 use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
-use tower::Service;
 
-pub use self::{body::Body, guard::Limits};
+pub(crate) use self::service::Remote;
+pub use self::{body::Body, guard::Limits, service::AsUser};
 use self::{
-    connect::Closing,
     flow::{Kind, Seat},
     guard::{Guard, Incoming, Read},
     metrics::{Labels, Metrics},
-    path::{Place, Route},
+    path::Route,
     query::Query,
+    service::Origin,
+    verbs::connects,
+    version::version,
 };
 use crate::{
-    admission::Warnings,
-    auth::{Identity, rbac::Action, token::ISSUER},
+    auth::{Identity, token::ISSUER},
     containers::Containers,
-    error::{Error, Named, Reason, Result},
-    registry::{Registry, Resource},
-    store::Key,
+    error::{Error, Result},
+    registry::{Registry, Warnings},
 };
 
 /// The API server: cheap to clone, and every clone is the same server.
@@ -86,16 +83,6 @@ impl std::fmt::Debug for Readiness {
         formatter.write_str("Readiness")
     }
 }
-
-/// The connection that a request came by. A request without one is from this process.
-pub(crate) trait Remote: Send + Sync {
-    /// Notes who has shown itself on the connection by a token. Fails if there are too many connections of that user.
-    fn shown(&self, who: &Identity) -> Result<(), String>;
-}
-
-/// The connection of a request, among its extensions.
-#[derive(Clone)]
-struct Origin(Arc<dyn Remote>);
 
 /// The revision of the one object that an answer shows. An answer without it may show anything.
 #[derive(Debug, Clone, Copy)]
@@ -319,7 +306,7 @@ impl Call<'_> {
         answer::metrics(self.metrics.page(self.registry, self.guard))
     }
 
-    /// Leave to be answered. What lasts is counted apart, where it begins.
+    /// Permission to be answered. What lasts is counted apart, where it begins.
     async fn seat(&self, route: &Route) -> Result<Option<Seat>> {
         let kind = match self.parts.method {
             Method::GET | Method::HEAD => Kind::ReadOnly,
@@ -358,51 +345,6 @@ impl Call<'_> {
         Ok([charge, work])
     }
 
-    /// Refuses what the user may not do.
-    fn authorize(&self, route: &Route) -> Result<()> {
-        match route {
-            Route::Resource(place) => self.authorize_resource(place),
-            _ => self.authorize_path(),
-        }
-    }
-
-    fn authorize_resource(&self, place: &Place) -> Result<()> {
-        self.authorize_verb(place, self.verb(place))
-    }
-
-    fn authorize_verb(&self, place: &Place, verb: &str) -> Result<()> {
-        let resource = match &place.subresource {
-            Some(subresource) => format!("{}/{subresource}", place.resource),
-            None => place.resource.clone(),
-        };
-        // A list or a watch of one name asks about that name.
-        let name = match verb {
-            "list" | "watch" if place.name.is_none() => self.query.selected_name(),
-            _ => place.name(),
-        };
-        // A namespace is within itself: a Role there may speak of it.
-        let namespace = match place.name() {
-            name if place.group.is_empty() && place.resource == "namespaces" => name,
-            _ => place.namespace(),
-        };
-        let action = Action::Resource { verb, group: &place.group, resource: &resource, namespace, name };
-        if self.registry.allows(&self.identity, action) {
-            return Ok(());
-        }
-        let why = action.refusal(&self.identity.name);
-        Err(Error::forbidden(Named { group: &place.group, resource: &place.resource }, name, why))
-    }
-
-    fn authorize_path(&self) -> Result<()> {
-        let (verb, path) = (self.parts.method.as_str().to_lowercase(), self.parts.uri.path());
-        let action = Action::Path { verb: &verb, path };
-        if self.registry.allows(&self.identity, action) {
-            return Ok(());
-        }
-        let why = action.refusal(&self.identity.name);
-        Err(Error::forbidden(Named { group: "", resource: "" }, "", why))
-    }
-
     /// What clients of tokens are told about their issuer.
     fn issuer(&self) -> serde_json::Value {
         let host = match self.header(header::HOST) {
@@ -416,228 +358,7 @@ impl Call<'_> {
         })
     }
 
-    /// The API's word for what the request does.
-    fn verb(&self, place: &Place) -> &'static str {
-        let named = place.name.is_some();
-        match self.parts.method {
-            _ if place.watch => "watch",
-            // One object is got, never watched: whoever wants that selects it by name.
-            Method::GET | Method::HEAD if !named && self.query.flag("watch") => "watch",
-            Method::GET | Method::HEAD if named => "get",
-            Method::GET | Method::HEAD => "list",
-            Method::POST => "create",
-            Method::PUT => "update",
-            Method::PATCH => "patch",
-            Method::DELETE if named => "delete",
-            Method::DELETE => "deletecollection",
-            _ => "",
-        }
-    }
-
-    async fn resource(&self, place: &Place) -> Result<Response<Body>> {
-        if self.registry.catalog().group(&place.group).is_none() {
-            return Ok(answer::not_a_path());
-        }
-        let resource = self.registry.resource(&place.group, &place.version, &place.resource)?;
-        if place.namespace.is_some() && !resource.namespaced {
-            return Err(Error::no_such_path());
-        }
-        let verb = self.verb(place);
-        if place.below {
-            return Err(Error::no_such_path());
-        }
-        if place.watch && !matches!(self.parts.method, Method::GET | Method::HEAD) {
-            return Err(not_allowed());
-        }
-        if let Some(subresource) = &place.subresource {
-            let known = resource.subresources.iter().find(|known| &known.name == subresource);
-            let known = known.ok_or_else(Error::no_such_path)?;
-            if !known.verbs.iter().any(|allowed| allowed == verb) {
-                return Err(not_allowed());
-            }
-        } else if verb.is_empty() || resource.allow(verb).is_err() {
-            return Err(not_allowed());
-        }
-        if place.namespace.is_none() && resource.namespaced {
-            if place.name.is_some() {
-                return Err(Error::no_such_path());
-            }
-            if !matches!(verb, "list" | "watch") {
-                return Err(not_allowed());
-            }
-        }
-        let unnamed = place.name.is_none() && matches!(verb, "update" | "patch");
-        if unnamed || (verb == "create" && place.name.is_some() && place.subresource.is_none()) {
-            return Err(not_allowed());
-        }
-        if let Some(warning) = deprecation(&resource) {
-            self.warnings.add(warning);
-        }
-        self.perform(verb, place, &resource).await
-    }
-
-    /// How many bytes the request makes the server look at, about.
-    fn weight(&self, verb: &str, place: &Place, resource: &Resource) -> usize {
-        let store = self.registry.store();
-        self.body.len()
-            + match verb {
-                "list" | "watch" | "deletecollection" => store.count(&resource.table) * aside::LISTED,
-                "update" | "patch" | "delete" => {
-                    let object = store.get(&resource.table, &Key::new(place.namespace(), place.name()));
-                    object.map_or(0, |object| object.bytes.len())
-                }
-                // An object that is got goes out as the bytes that are there.
-                _ => 0,
-            }
-    }
-
-    async fn perform(&self, verb: &str, place: &Place, resource: &Arc<Resource>) -> Result<Response<Body>> {
-        if self.weight(verb, place, resource) < aside::HEAVY {
-            return self.answer_verb(verb, place, resource).await;
-        }
-        aside::heavy(self.guard.heavy(), Box::pin(self.answer_verb(verb, place, resource))).await
-    }
-
-    async fn answer_verb(
-        &self,
-        verb: &str,
-        place: &Place,
-        resource: &Arc<Resource>,
-    ) -> Result<Response<Body>> {
-        match verb {
-            _ if connects(place) => self.connect(place, resource).await,
-            "get" => self.get(place, resource).await,
-            "list" => self.list(place, resource).await,
-            "watch" => self.watch(place, resource).await,
-            "create" => self.create(place, resource).await,
-            "update" => self.update(place, resource).await,
-            "patch" => self.patch(place, resource).await,
-            "delete" => self.delete(place, resource).await,
-            "deletecollection" => self.delete_collection(place, resource).await,
-            _ => Err(not_allowed()),
-        }
-    }
-
     fn header(&self, name: header::HeaderName) -> &str {
         self.parts.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
-    }
-}
-
-/// Whether the request enters a container.
-fn connects(place: &Place) -> bool {
-    matches!(place.subresource.as_deref(), Some("exec" | "attach"))
-}
-
-/// What Kubernetes says to whoever uses a kind that it would like to be rid of.
-fn deprecation(resource: &Resource) -> Option<&'static str> {
-    match (&*resource.group, &*resource.plural) {
-        ("", "componentstatuses") => Some("v1 ComponentStatus is deprecated in v1.19+"),
-        ("", "endpoints") => {
-            Some("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice")
-        }
-        _ => None,
-    }
-}
-
-fn not_allowed() -> Error {
-    let mut error = Error::new(
-        Reason::MethodNotAllowed,
-        "the server does not allow this method on the requested resource",
-    );
-    error.details = Some(Box::default());
-    error
-}
-
-/// What `/version` says. The API is that of the Kubernetes release that the tables were recorded from.
-fn version() -> serde_json::Value {
-    json!({
-        "major": "1", "minor": "37", "gitVersion": "v1.37.1+windlass", "gitCommit": "", "gitTreeState": "",
-        "buildDate": "", "goVersion": "", "compiler": "rustc", "platform": format!("{}/{}", os(), arch()),
-        "emulationMajor": "1", "emulationMinor": "37", "minCompatibilityMajor": "1", "minCompatibilityMinor": "36",
-    })
-}
-
-fn os() -> &'static str {
-    if std::env::consts::OS == "macos" { "darwin" } else { std::env::consts::OS }
-}
-
-fn arch() -> &'static str {
-    match std::env::consts::ARCH {
-        "x86_64" => "amd64",
-        "aarch64" => "arm64",
-        other => other,
-    }
-}
-
-impl<B> Service<Request<B>> for ApiServer
-where
-    B: http_body::Body<Data = Bytes> + Send + 'static,
-    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-{
-    type Response = Response<Body>;
-    type Error = Infallible;
-    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, request: Request<B>) -> Self::Future {
-        let server = self.clone();
-        Box::pin(async move { Ok(server.answer(request).await) })
-    }
-}
-
-/// An [`ApiServer`] whose requests all come from one user.
-#[derive(Debug, Clone)]
-pub struct AsUser {
-    server: ApiServer,
-    identity: Identity,
-    closing: Option<Closing>,
-    origin: Option<Origin>,
-}
-
-impl std::fmt::Debug for Origin {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str("Origin")
-    }
-}
-
-impl AsUser {
-    /// The same service for one connection.
-    pub(crate) fn over(mut self, connection: Arc<dyn Remote>) -> Self {
-        self.origin = Some(Origin(connection));
-        self
-    }
-
-    /// The same service, whose sessions inside of containers end with `closing`.
-    pub(crate) fn until(mut self, closing: CancellationToken) -> Self {
-        self.closing = Some(Closing(closing));
-        self
-    }
-}
-
-impl<B> Service<Request<B>> for AsUser
-where
-    B: http_body::Body<Data = Bytes> + Send + 'static,
-    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-{
-    type Response = Response<Body>;
-    type Error = Infallible;
-    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, mut request: Request<B>) -> Self::Future {
-        request.extensions_mut().insert(self.identity.clone());
-        if let Some(closing) = &self.closing {
-            request.extensions_mut().insert(closing.clone());
-        }
-        if let Some(origin) = &self.origin {
-            request.extensions_mut().insert(origin.clone());
-        }
-        self.server.call(request)
     }
 }

@@ -4,14 +4,14 @@
 //! [`listener::Listener`] and kubectl can reach it. Four layers, each blind to the one above:
 //!
 //! - [`store`]: every object once, as bytes, under one revision; watches are cursors into its history;
-//! - [`schema`] and [`merge`]: what a type is, and how server-side apply and patches treat it;
+//! - [`schema`] and `merge`: what a type is, and how server-side apply and patches treat it;
 //! - [`registry`]: what the verbs do to objects of any kind, built-in or custom;
 //! - [`http`]: paths, negotiation, watch streams, tables, discovery and `Status` bodies.
 //!
 //! Time and chance come from an [`environment::Environment`] that the caller makes, so that a run can be
 //! repeated exactly.
 
-pub mod admission;
+mod admission;
 pub mod auth;
 pub mod authority;
 pub mod containers;
@@ -21,9 +21,9 @@ pub mod environment;
 pub mod error;
 pub mod http;
 pub mod listener;
-pub mod merge;
+mod merge;
 mod platform;
-pub mod protobuf;
+mod protobuf;
 pub mod quota;
 pub mod registry;
 pub mod schema;

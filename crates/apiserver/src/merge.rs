@@ -21,17 +21,13 @@ mod strategic;
 mod typed;
 mod update;
 
-pub use apply::{ApplyError, ApplyOptions, apply};
+pub(crate) use apply::{ApplyError, ApplyOptions, apply};
 pub(crate) use combine::combine;
-pub use conflict::{Conflict, ConflictCause, Conflicts};
-pub use field_set::FieldSet;
-pub use fields_v1::FieldsError;
-pub use managed::ManagedFieldsError;
-pub use path::{Path, PathElement};
+pub(crate) use field_set::FieldSet;
 pub(crate) use strategic::as_go;
-pub use strategic::{PatchError, strategic};
-pub use typed::fields_of;
-pub use update::{UpdateOptions, keep_times, track_update};
+pub(crate) use strategic::strategic;
+pub(crate) use typed::fields_of;
+pub(crate) use update::{UpdateOptions, keep_times, track_update};
 
 #[cfg(test)]
 mod tests;

@@ -24,7 +24,7 @@ const DEPTH: usize = 100;
 
 /// Why a body could not be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Error {
+pub(crate) enum Error {
     /// It does not begin as Kubernetes' protobuf does.
     #[error("the body does not begin with the magic number of Kubernetes protobuf")]
     Magic,
@@ -45,7 +45,7 @@ pub enum Error {
 }
 
 /// Reads a whole body: an envelope that names a kind, and an object of it.
-pub fn decode(body: &[u8]) -> Result<Value, Error> {
+pub(crate) fn decode(body: &[u8]) -> Result<Value, Error> {
     let mut envelope = Reader::new(body.strip_prefix(MAGIC).ok_or(Error::Magic)?);
     let (mut api_version, mut kind, mut raw) = (String::new(), String::new(), &[][..]);
     while let Some((number, wire)) = envelope.next()? {

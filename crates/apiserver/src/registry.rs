@@ -11,8 +11,9 @@
 //! delete ────────────> finalizers, grace, propagation ────────────────────┘
 //! ```
 
+mod admission;
 mod aggregation;
-pub(crate) mod autoscaler;
+mod attributes;
 mod bootstrap;
 mod bounds;
 pub mod catalog;
@@ -20,20 +21,20 @@ mod conversion;
 pub mod crd;
 mod decode;
 mod delete;
-mod event;
 mod evict;
 mod expiry;
+pub(crate) mod kinds;
+mod label_selector;
 mod list;
 mod metadata;
 mod patch;
 pub mod resource;
-mod review;
 pub(crate) mod scale;
 pub mod selector;
-mod service;
-mod strategy;
+pub(crate) mod strategy;
 mod subresource;
 mod token;
+mod warnings;
 mod write;
 
 use std::sync::{
@@ -43,8 +44,9 @@ use std::sync::{
 
 use serde_json::Value;
 
-pub(crate) use self::review::is_review;
+pub(crate) use self::{admission::Admission, label_selector::LabelSelector};
 pub use self::{
+    attributes::{Attributes, Operation},
     bootstrap::api_service,
     catalog::{Catalog, Definitions, definitions},
     decode::{Body as DecodedBody, json as decode_json},
@@ -53,15 +55,15 @@ pub use self::{
     patch::{Patch, PatchKind},
     resource::{GroupVersionKind, Origin, Resource, Subresource, group_version},
     selector::Selector,
+    warnings::Warnings,
     write::{FieldValidation, Target, WriteOptions, Written},
 };
 use crate::{
-    admission::{Hooks, Policies},
     auth::{
         Identity,
-        asker::Asker,
         rbac::{Action, Authorizer, Rule},
         token::Signer,
+        user_access::UserAccess,
         verified::Verified,
     },
     descriptions::Descriptions,
@@ -78,7 +80,7 @@ pub struct Registry {
     store: Arc<Store>,
     catalog: tokio::sync::watch::Sender<Arc<Catalog>>,
     environment: Environment,
-    addresses: service::Shared,
+    addresses: kinds::service::Addresses,
     authorizer: Arc<Authorizer>,
     /// Held while a catalogue is made, so that an older one never replaces a newer one.
     definitions: Mutex<crd::Known>,
@@ -88,9 +90,7 @@ pub struct Registry {
     unsettled: AtomicBool,
     /// How often the store had gone back when definitions and roles were last looked at.
     losses: AtomicU64,
-    hooks: Hooks,
-    policies: Policies,
-    mutations: Policies,
+    admission: Arc<dyn Admission>,
     caller: Caller,
     converted: conversion::Converted,
     expiry: Arc<expiry::Expiry>,
@@ -104,7 +104,11 @@ pub struct Registry {
 impl Registry {
     /// A registry over `store` with everything in it that a new cluster has: the namespaces, and the
     /// resources of the definitions that the store already holds.
-    pub fn new(store: Arc<Store>, environment: Environment) -> Result<Self> {
+    pub(crate) fn with_admission(
+        store: Arc<Store>,
+        environment: Environment,
+        admission: Arc<dyn Admission>,
+    ) -> Result<Self> {
         let routes = Arc::new(Routes::default());
         let resolver: Arc<Routes> = Arc::clone(&routes);
         let registry = Self {
@@ -112,15 +116,13 @@ impl Registry {
             store,
             catalog: tokio::sync::watch::Sender::new(Arc::new(Catalog::built_in())),
             environment,
-            addresses: service::Shared::default(),
+            addresses: kinds::service::Addresses::default(),
             authorizer: Arc::default(),
             definitions: Mutex::default(),
             settling: Mutex::default(),
             unsettled: AtomicBool::new(false),
             losses: AtomicU64::new(0),
-            hooks: Hooks::default(),
-            policies: Policies::validating(),
-            mutations: Policies::mutating(),
+            admission,
             caller: Caller::default(),
             converted: conversion::Converted::default(),
             signer: Signer::generate().map_err(Error::internal)?,
@@ -171,21 +173,6 @@ impl Registry {
         &self.routes
     }
 
-    /// The webhooks that admission asks.
-    pub(crate) fn hooks(&self) -> &Hooks {
-        &self.hooks
-    }
-
-    /// The policies by which admission changes objects.
-    pub(crate) fn mutations(&self) -> &Policies {
-        &self.mutations
-    }
-
-    /// The policies that admission asks.
-    pub(crate) fn policies(&self) -> &Policies {
-        &self.policies
-    }
-
     /// Does again what follows from definitions and roles, if the disk has taken it back since the last time. A
     /// definition may be on the disk and what the server made of it not.
     pub(crate) fn settle_losses(&self, losses: u64) {
@@ -205,16 +192,9 @@ impl Registry {
 
     /// Decodes and defaults an object that somebody else has patched; fails with what Go's decoder says.
     pub(crate) fn settle_patched(&self, resource: &Resource, object: &mut Value) -> Result<(), String> {
-        if resource.custom().is_none() {
-            if let Some(why) = resource.schema().decode_error(object) {
-                return Err(why);
-            }
-            decode::drop_nulls(object);
-        } else {
-            metadata::tidy(object);
-        }
+        (resource.strategy.form.decode_patched)(resource, object)?;
         resource.schema().prune(object);
-        strategy::apply_defaults(resource, object, &self.environment);
+        resource.apply_defaults(object);
         Ok(())
     }
 
@@ -239,9 +219,9 @@ impl Registry {
     }
 
     /// What expressions of admission can ask about the user.
-    pub(crate) fn asker(&self, who: &Identity) -> Arc<dyn Access> {
+    pub(crate) fn access_of(&self, who: &Identity) -> Arc<dyn Access> {
         let (store, authorizer) = (Arc::clone(&self.store), Arc::clone(&self.authorizer));
-        Arc::new(Asker { store, authorizer, who: who.clone() })
+        Arc::new(UserAccess { store, authorizer, who: who.clone() })
     }
 
     /// Everything that the user may do in a namespace, or everywhere if that is empty.
@@ -327,31 +307,23 @@ impl Resource {
         if let Some(served) = self.custom() {
             return served.present(object);
         }
-        if event::is_modern(self) {
-            return Presented::Converted(event::to_modern(decode::stored(object)));
+        match &self.strategy.conversion {
+            Some(conversion) => Presented::Converted((conversion.show)(decode::stored(object))),
+            None => Presented::Stored(Arc::clone(object)),
         }
-        if autoscaler::is_old(self) {
-            return Presented::Converted(autoscaler::to_old(decode::stored(object)));
-        }
-        Presented::Stored(Arc::clone(object))
     }
 
     /// Whether every object of this version is stored as it is shown.
     pub(crate) fn is_stored_as_shown(&self) -> bool {
-        self.custom().is_none() && !event::is_modern(self) && !autoscaler::is_old(self)
+        self.custom().is_none() && self.strategy.conversion.is_none()
     }
 
     /// The form in which an object of this version is stored.
     fn to_storage(&self, object: Value) -> Value {
-        if event::is_modern(self) {
-            return event::to_core(object);
-        }
-        if autoscaler::is_old(self) {
-            return autoscaler::to_stored(object);
-        }
-        match self.custom() {
-            Some(served) => served.to_storage(object),
-            None => object,
+        match (&self.strategy.conversion, self.custom()) {
+            (Some(conversion), _) => (conversion.store)(object),
+            (None, Some(served)) => served.to_storage(object),
+            (None, None) => object,
         }
     }
 
@@ -361,25 +333,18 @@ impl Resource {
             return object;
         }
         let mut stored = self.to_storage(object);
-        match to.custom() {
-            Some(served) => served.show_stored(stored),
-            None if event::is_modern(to) => event::to_modern(stored),
-            None => {
+        match (&to.strategy.conversion, to.custom()) {
+            (Some(conversion), _) => (conversion.show)(stored),
+            (None, Some(served)) => served.show_stored(stored),
+            (None, None) => {
                 stored["apiVersion"] = to.api_version().into();
                 stored
             }
         }
     }
 
-    /// The fields that selectors may name besides name and namespace.
-    pub fn selectable_fields(&self) -> &[String] {
-        match &self.origin {
-            Origin::Custom(served) => &served.selectable,
-            Origin::BuiltIn { .. } => strategy::selectable(&self.group, &self.plural),
-        }
-    }
-
+    /// The values of the fields that selectors may name besides name and namespace.
     fn fields_of(&self, stored: &Value) -> Fields {
-        self.selectable_fields().iter().map(|field| strategy::field_value(stored, field).into()).collect()
+        self.selectable.iter().map(|field| field.value(stored).into()).collect()
     }
 }

@@ -18,10 +18,10 @@
 mod disk;
 mod draft;
 mod history;
+mod state;
 mod watch;
 
 use std::{
-    collections::BTreeMap,
     path::PathBuf,
     sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
 };
@@ -33,20 +33,16 @@ pub use self::{
     disk::{DiskError, DiskFailed, DiskOptions},
     draft::{Draft, Fields, Labels},
     history::{Change, Event},
-    watch::{Seen, Start, Watch, WatchError, frame},
+    watch::{Start, Watch, WatchError, WatchEvent},
 };
 use self::{
     disk::{Files, Log, Pending, Record},
-    history::History,
+    state::{State, Table, select},
 };
 use crate::data_directory::DataDirectory;
 
 /// How many changes of one table can be resumed from. A watch or a paged list older than that starts anew.
 const HISTORY: usize = 4096;
-
-/// How long the objects in the histories of all tables may be together. The table that has most of it gives way, so
-/// that one large object that changes often does not shorten the histories of the others.
-const HISTORY_BYTES: usize = 128 * 1024 * 1024;
 
 /// Names one table: the group and the plural name of a resource; all versions of it share the table.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -162,29 +158,6 @@ pub struct Compacted {
 pub struct Store {
     state: Arc<RwLock<State>>,
     log: Option<Log>,
-}
-
-#[derive(Debug)]
-struct State {
-    /// That of the last change.
-    revision: u64,
-    /// That of the next change: one more, or further on, where changes were given up. No two changes of a process have
-    /// the same revision, also if the disk took neither.
-    next: u64,
-    tables: BTreeMap<TableName, Table>,
-    /// How many changes each table keeps.
-    history: usize,
-    /// How long the objects of these changes may be, and how long they are.
-    history_bytes: usize,
-    kept: usize,
-    /// Nothing is known of the changes up to this revision.
-    forgotten: u64,
-}
-
-#[derive(Debug)]
-struct Table {
-    objects: BTreeMap<Key, Arc<Object>>,
-    history: History,
 }
 
 impl Default for Store {
@@ -424,121 +397,6 @@ impl Store {
 
     fn write(&self) -> RwLockWriteGuard<'_, State> {
         self.state.write().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl State {
-    fn new(history: usize) -> Self {
-        let (tables, history_bytes) = (BTreeMap::new(), HISTORY_BYTES);
-        Self { revision: 1, next: 2, tables, history, history_bytes, kept: 0, forgotten: 0 }
-    }
-
-    fn table(&mut self, name: &TableName) -> &mut Table {
-        let Self { revision, history, forgotten, .. } = *self;
-        self.tables.entry(name.clone()).or_insert_with(|| Table {
-            objects: BTreeMap::new(),
-            history: History::new(revision, history, forgotten),
-        })
-    }
-
-    /// Makes a change that has been checked, and moves the revision to it. Returns what was there before.
-    fn apply(&mut self, name: &TableName, change: Change, object: Arc<Object>) -> Option<Arc<Object>> {
-        self.revision = object.revision;
-        self.next = object.revision + 1;
-        let table = self.table(name);
-        let before = match change {
-            Change::Deleted => table.objects.remove(&object.key),
-            Change::Added | Change::Modified => table.objects.insert(object.key.clone(), Arc::clone(&object)),
-        };
-        let known = table.history.bytes();
-        table.history.push(Event { change, object, before: before.clone() });
-        let now = table.history.bytes();
-        self.kept = self.kept + now - known;
-        self.shorten();
-        before
-    }
-
-    /// Forgets the oldest changes of the largest history until all of them are within bounds.
-    fn shorten(&mut self) {
-        while self.kept > self.history_bytes
-            && let Some(table) = self.tables.values_mut().max_by_key(|table| table.history.bytes())
-        {
-            let known = table.history.bytes();
-            table.history.forget_oldest();
-            let forgotten = known - table.history.bytes();
-            self.kept = self.kept.saturating_sub(forgotten);
-            if forgotten == 0 {
-                // There is nothing left to forget: whoever took changes out of a history did not say so.
-                self.kept = self.tables.values_mut().map(|table| table.history.recount()).sum();
-                break;
-            }
-        }
-    }
-
-    /// Undoes changes that the disk did not take, the last ones, down to `revision`.
-    fn give_up(&mut self, changes: impl DoubleEndedIterator<Item = Pending>, revision: u64) {
-        for Pending { record, before } in changes.rev() {
-            let table = self.table(&record.table);
-            match before {
-                Some(before) => table.objects.insert(before.key.clone(), before),
-                None => table.objects.remove(&record.object.key),
-            };
-            let known = table.history.bytes();
-            table.history.give_up(revision);
-            let given_up = known - table.history.bytes();
-            self.kept = self.kept.saturating_sub(given_up);
-        }
-        self.revision = revision;
-    }
-
-    /// Wakes the watchers of the tables.
-    fn announce<'a>(&self, tables: impl IntoIterator<Item = &'a TableName>, revision: u64) {
-        let mut last = None;
-        // Changes come in runs of one table; waking it once a run is enough.
-        for name in tables.into_iter().filter(|name| last.replace(*name) != Some(*name)) {
-            if let Some(table) = self.tables.get(name) {
-                table.history.announce(revision);
-            }
-        }
-    }
-
-    /// Begins with the state of a checkpoint.
-    fn begin_at(&mut self, revision: u64) {
-        self.revision = revision;
-        self.next = revision + 1;
-        self.forgotten = revision;
-    }
-
-    /// Takes in an object of the checkpoint, without history.
-    fn restore(&mut self, record: Record) {
-        let objects = &mut self.table(&record.table).objects;
-        objects.insert(record.object.key.clone(), record.object);
-    }
-
-    /// Makes a change of the log again.
-    fn replay(&mut self, record: Record) {
-        self.apply(&record.table, record.change, record.object);
-    }
-}
-
-impl Table {
-    fn check(&self, key: &Key, read: u64) -> Result<(), WriteError> {
-        let object = self.objects.get(key).ok_or(WriteError::Missing)?;
-        if object.revision != read {
-            return Err(WriteError::Moved(object.revision));
-        }
-        Ok(())
-    }
-}
-
-fn select(objects: &BTreeMap<Key, Arc<Object>>, namespace: Option<&str>) -> Vec<Arc<Object>> {
-    match namespace {
-        None => objects.values().cloned().collect(),
-        Some(namespace) => objects
-            .range(Key::new(namespace, "")..)
-            .take_while(|(key, _)| &*key.namespace == namespace)
-            .map(|(_, object)| Arc::clone(object))
-            .collect(),
     }
 }
 

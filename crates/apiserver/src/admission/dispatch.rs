@@ -5,16 +5,16 @@ use std::{collections::BTreeSet, sync::Arc};
 use serde_json::{Value, json};
 
 use super::{
-    Attributes,
+    Admitting, Attributes,
     patch::{self, Problem},
     plan::Hook,
     policy::evaluate::{self, Input},
-    review::{self, Unusable, Verdict},
+    review::{self, AdmissionResponse, Unusable},
     rules::Match,
 };
 use crate::{
     error::{Error, Named, Result},
-    registry::{Registry, Resource},
+    registry::Resource,
     store::{Key, TableName},
     webhook::Call,
 };
@@ -43,59 +43,52 @@ struct Versioned {
 
 /// Why a webhook's answer is no yes.
 #[derive(Debug)]
-enum Trouble {
+enum WebhookError {
     /// It could not be asked; what follows is a matter of policy.
     Call(String),
     /// It was asked, and this is what the client gets.
     Refused(Error),
 }
 
-impl Registry {
+impl Admitting<'_> {
     /// Whether anybody has a say in the request.
-    pub(crate) fn admits(&self, request: &Attributes<'_>) -> bool {
+    pub(super) fn is_needed(&self, request: &Attributes<'_>) -> bool {
         let resource = request.target.resource;
         let exempt =
             &*resource.group == "admissionregistration.k8s.io" && EXEMPT.contains(&&*resource.plural);
-        let plan = self.hooks().plan(self.store());
+        let plan = self.chain.hooks.plan(self.store());
         // A binding asks for itself; the Pod that it changes is its own business.
         let bound = request.target.subresource == "binding" && request.operation == super::Operation::Update;
         let hooks = !(plan.mutating.is_empty() && plan.validating.is_empty());
-        let policies = !self.policies().in_force(self.store()).is_empty()
-            || !self.mutations().in_force(self.store()).is_empty();
+        let policies = !self.chain.policies.in_force(self.store()).is_empty()
+            || !self.chain.mutations.in_force(self.store()).is_empty();
         let nobody = !hooks && !policies && !self.plugins_concern(request);
         !(exempt || bound || nobody)
     }
 
-    /// The object after every mutating webhook has had its way.
-    pub(crate) async fn mutate_by_admission(
+    /// The object after everybody who may change it did. Nobody can change what is deleted: they are only told.
+    pub(super) async fn mutate(
         &self,
         request: &Attributes<'_>,
-        object: Value,
+        object: Option<Value>,
         old: Option<&Value>,
-    ) -> Result<Value> {
-        if !self.admits(request) {
-            return Ok(object);
-        }
-        let mut object = object;
+    ) -> Result<Option<Value>> {
+        let Some(mut object) = object else {
+            return self.run_mutating(request, None, old).await;
+        };
         self.mutate_by_plugins(request, &mut object)?;
         let shown = request.view(&object)?;
         let old = old.map(|old| request.view(old)).transpose()?;
-        let changed = if self.mutations().in_force(self.store()).is_empty() {
+        let changed = if self.chain.mutations.in_force(self.store()).is_empty() {
             shown.clone()
         } else {
             Box::pin(self.mutate_by_policies(request, shown.clone(), old.as_ref())).await?
         };
         let changed = self.run_mutating(request, Some(changed), old.as_ref()).await?;
         match changed {
-            Some(changed) if changed != shown => request.unview(&object, changed),
-            _ => Ok(object),
+            Some(changed) if changed != shown => request.unview(&object, changed).map(Some),
+            _ => Ok(Some(object)),
         }
-    }
-
-    /// Asks both kinds of webhooks about a deletion.
-    pub(crate) async fn delete_by_admission(&self, request: &Attributes<'_>, old: &Value) -> Result<()> {
-        self.run_mutating(request, None, Some(old)).await?;
-        self.validate_by_admission(request, None, Some(old)).await
     }
 
     async fn run_mutating(
@@ -104,7 +97,7 @@ impl Registry {
         mut object: Option<Value>,
         old: Option<&Value>,
     ) -> Result<Option<Value>> {
-        let plan = self.hooks().plan(self.store());
+        let plan = self.chain.hooks.plan(self.store());
         // Webhooks that asked to be asked again, and among them those after which somebody changed something.
         let (mut asked, mut again) = (BTreeSet::new(), BTreeSet::new());
         for round in 0..2 {
@@ -141,8 +134,8 @@ impl Registry {
         versioned: Versioned,
     ) -> Result<Option<Value>> {
         let outcome = match self.ask(request, hook, resource, &versioned, true).await {
-            Ok(verdict) => patched(request, hook, resource, verdict, versioned.object),
-            Err(trouble) => Err(trouble),
+            Ok(response) => patched(request, hook, resource, response, versioned.object),
+            Err(error) => Err(error),
         };
         match outcome {
             Ok(None) => Ok(None),
@@ -153,12 +146,12 @@ impl Registry {
                 }
                 Ok(Some(object))
             }
-            Err(Trouble::Call(why)) if hook.fails_open() => {
+            Err(WebhookError::Call(why)) if hook.fails_open() => {
                 tracing::warn!(webhook = hook.name, why, "failed calling webhook, failing open");
                 Ok(None)
             }
-            Err(Trouble::Call(why)) => Err(uncallable(hook, &why)),
-            Err(Trouble::Refused(error)) => Err(error),
+            Err(WebhookError::Call(why)) => Err(uncallable(hook, &why)),
+            Err(WebhookError::Refused(error)) => Err(error),
         }
     }
 
@@ -171,17 +164,14 @@ impl Registry {
     }
 
     /// Asks every validating webhook that is concerned, all at the same time.
-    pub(crate) async fn validate_by_admission(
+    pub(super) async fn validate(
         &self,
         request: &Attributes<'_>,
         object: Option<&Value>,
         old: Option<&Value>,
     ) -> Result<()> {
-        if !self.admits(request) {
-            return Ok(());
-        }
         self.validate_by_plugins(request, object, old)?;
-        let plan = self.hooks().plan(self.store());
+        let plan = self.chain.hooks.plan(self.store());
         let object = object.map(|object| request.view(object)).transpose()?;
         let old = old.map(|old| request.view(old)).transpose()?;
         self.validate_by_policies(request, object.as_ref(), old.as_ref()).await?;
@@ -195,12 +185,12 @@ impl Registry {
         let calls = concerned.iter().map(|(hook, (resource, versioned))| async move {
             match self.ask(request, hook, resource, versioned, false).await {
                 Ok(_) => Ok(()),
-                Err(Trouble::Call(why)) if hook.fails_open() => {
+                Err(WebhookError::Call(why)) if hook.fails_open() => {
                     tracing::warn!(webhook = hook.name, why, "failed calling webhook, failing open");
                     Ok(())
                 }
-                Err(Trouble::Call(why)) => Err(uncallable(hook, &why)),
-                Err(Trouble::Refused(error)) => Err(error),
+                Err(WebhookError::Call(why)) => Err(uncallable(hook, &why)),
+                Err(WebhookError::Refused(error)) => Err(error),
             }
         });
         futures::future::join_all(calls).await.into_iter().collect()
@@ -324,7 +314,7 @@ impl Registry {
             return Ok(true);
         }
         let Versioned { object, old } = versioned.clone();
-        let (namespace, access) = (self.namespace_object(request), self.asker(request.user));
+        let (namespace, access) = (self.namespace_object(request), self.access_of(request.user));
         let input = Input { request, resource, object, old, namespace, params: Value::Null, access };
         match evaluate::conditions(&hook.match_conditions, &evaluate::variables(&input)) {
             Ok(met) => Ok(met),
@@ -333,7 +323,7 @@ impl Registry {
         }
     }
 
-    /// Asks one webhook. A verdict is a yes.
+    /// Asks one webhook. A response is a yes.
     async fn ask(
         &self,
         request: &Attributes<'_>,
@@ -341,15 +331,15 @@ impl Registry {
         resource: &Resource,
         versioned: &Versioned,
         mutating: bool,
-    ) -> Result<Verdict, Trouble> {
+    ) -> Result<AdmissionResponse, WebhookError> {
         if request.dry_run && !matches!(hook.side_effects.as_deref(), Some("None" | "NoneOnDryRun")) {
             let why = format!("admission webhook \"{}\" does not support dry run", hook.name);
-            return Err(Trouble::Refused(Error::bad_request(why)));
+            return Err(WebhookError::Refused(Error::bad_request(why)));
         }
         let Some(version) = review::version(&hook.admission_review_versions) else {
             let why = "could not create admission objects: webhook does not accept known AdmissionReview \
                        versions (v1, v1beta1)";
-            return Err(Trouble::Call(why.into()));
+            return Err(WebhookError::Call(why.into()));
         };
         let uid = self.environment().uid();
         let (object, old) = (versioned.object.as_ref(), versioned.old.as_ref());
@@ -362,34 +352,37 @@ impl Registry {
             agent: AGENT,
         };
         let answer = self.call_webhook(&call).await;
-        let answer = answer.map_err(|error| Trouble::Call(format!("failed to call webhook: {error}")))?;
-        let verdict =
-            review::verdict(version, &uid, mutating, &answer).map_err(|unusable| match unusable {
-                Unusable::Undecodable(why) => Trouble::Call(format!("failed to call webhook: {why}")),
-                Unusable::Invalid(why) => Trouble::Call(format!("received invalid webhook response: {why}")),
+        let answer =
+            answer.map_err(|error| WebhookError::Call(format!("failed to call webhook: {error}")))?;
+        let response =
+            review::response(version, &uid, mutating, &answer).map_err(|unusable| match unusable {
+                Unusable::Undecodable(why) => WebhookError::Call(format!("failed to call webhook: {why}")),
+                Unusable::Invalid(why) => {
+                    WebhookError::Call(format!("received invalid webhook response: {why}"))
+                }
             })?;
-        for warning in &verdict.warnings {
+        for warning in &response.warnings {
             request.warnings.add(warning);
         }
-        if verdict.allowed {
-            return Ok(verdict);
+        if response.allowed {
+            return Ok(response);
         }
-        Err(Trouble::Refused(denied(&hook.name, verdict.status)))
+        Err(WebhookError::Refused(denied(&hook.name, response.status)))
     }
 }
 
-/// The object with the patch of a verdict, if there is one.
+/// The object with the patch of a response, if there is one.
 fn patched(
     request: &Attributes<'_>,
     hook: &Hook,
     resource: &Resource,
-    verdict: Verdict,
+    response: AdmissionResponse,
     object: Option<Value>,
-) -> Result<Option<Value>, Trouble> {
-    let Some((bytes, kind)) = verdict.patch else { return Ok(None) };
+) -> Result<Option<Value>, WebhookError> {
+    let Some((bytes, kind)) = response.patch else { return Ok(None) };
     let operations = patch::decode(&bytes).map_err(|problem| match problem {
         Problem::Undecodable(why) | Problem::Unfit(why) => {
-            Trouble::Call(format!("received undecodable patch in webhook response: {why}"))
+            WebhookError::Call(format!("received undecodable patch in webhook response: {why}"))
         }
     })?;
     if operations.is_empty() {
@@ -400,10 +393,10 @@ fn patched(
             "admission webhook \"{}\" attempted to modify the object, which is not supported for this operation",
             hook.name
         );
-        return Err(Trouble::Refused(Error::internal(why)));
+        return Err(WebhookError::Refused(Error::internal(why)));
     };
     if kind != "JSONPatch" {
-        return Err(Trouble::Call(format!("unsupported patch type \"{kind}\"")));
+        return Err(WebhookError::Call(format!("unsupported patch type \"{kind}\"")));
     }
     if request.has_own_kind() {
         object["kind"] = json!(resource.kind);
@@ -411,7 +404,9 @@ fn patched(
     }
     match patch::apply(&mut object, &operations) {
         Ok(()) => Ok(Some(object)),
-        Err(Problem::Undecodable(why) | Problem::Unfit(why)) => Err(Trouble::Refused(Error::internal(why))),
+        Err(Problem::Undecodable(why) | Problem::Unfit(why)) => {
+            Err(WebhookError::Refused(Error::internal(why)))
+        }
     }
 }
 

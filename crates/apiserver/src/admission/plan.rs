@@ -12,7 +12,8 @@ use crate::{
     webhook::ClientConfig,
 };
 
-const GROUP: &str = "admissionregistration.k8s.io";
+/// The group of everything that configures admission.
+pub(super) const GROUP: &str = "admissionregistration.k8s.io";
 const TABLES: [&str; 2] = ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"];
 
 /// The configured webhooks.

@@ -1,7 +1,7 @@
 //! Admission that is built in: what the real server does to objects without being configured.
 //!
 //! Built-in mutations come before the webhooks that mutate, built-in checks before the policies and webhooks
-//! that check, and quotas after everybody: [`Registry::charge`] is part of the commit itself.
+//! that check, and quotas after everybody: [`Registry::charge_quotas`] is part of the commit itself.
 
 mod certificates;
 mod classes;

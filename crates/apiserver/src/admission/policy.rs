@@ -3,7 +3,6 @@
 
 pub(super) mod evaluate;
 mod mutate;
-pub(super) mod validate;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -11,10 +10,14 @@ use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::Value;
 
 use self::evaluate::{Input, Outcome};
-use super::{Attributes, configuration::GROUP, labels::LabelSelector, plan::Condition, rules::Match};
+use super::{
+    Admitting, Attributes, LabelSelector,
+    plan::{Condition, GROUP},
+    rules::Match,
+};
 use crate::{
     error::{Error, Reason, Result},
-    registry::{Registry, group_version},
+    registry::group_version,
     store::{Key, Store, TableName},
 };
 
@@ -171,7 +174,7 @@ fn read<T: DeserializeOwned>(store: &Store, table: &TableName) -> Vec<(String, T
     decoded.collect()
 }
 
-impl Registry {
+impl Admitting<'_> {
     /// Asks every policy that is concerned.
     pub(super) async fn validate_by_policies(
         &self,
@@ -179,7 +182,7 @@ impl Registry {
         object: Option<&Value>,
         old: Option<&Value>,
     ) -> Result<()> {
-        let known = self.policies().in_force(self.store());
+        let known = self.chain.policies.in_force(self.store());
         let mut denials = Vec::new();
         for (policy, binding) in &known.bound {
             for outcome in self.ask_policy(request, policy, binding, object, old).await? {
@@ -216,7 +219,7 @@ impl Registry {
         let (object, old) = (object.cloned(), old.cloned());
         let (object, old) = self.in_version(request, &resource, object, old).await?;
         let namespace = self.namespace_object(request);
-        let access = self.asker(request.user);
+        let access = self.access_of(request.user);
         let mut input =
             Input { request, resource: &resource, object, old, namespace, params: Value::Null, access };
         let params = match self.params(request, policy, binding) {

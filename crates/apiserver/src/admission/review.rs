@@ -11,7 +11,7 @@ const GROUP: &str = "admission.k8s.io";
 
 /// What a webhook answered.
 #[derive(Debug, Default)]
-pub(super) struct Verdict {
+pub(super) struct AdmissionResponse {
     pub(super) allowed: bool,
     /// Its reasons, as a `Status`.
     pub(super) status: Option<Value>,
@@ -92,7 +92,12 @@ pub(super) enum Unusable {
 }
 
 /// Reads an answer.
-pub(super) fn verdict(version: &str, uid: &str, mutating: bool, review: &Value) -> Result<Verdict, Unusable> {
+pub(super) fn response(
+    version: &str,
+    uid: &str,
+    mutating: bool,
+    review: &Value,
+) -> Result<AdmissionResponse, Unusable> {
     check_kind(version, review).map_err(Unusable::Undecodable)?;
     let invalid = |why: String| Err(Unusable::Invalid(why));
     let Some(response) = review.get("response").filter(|response| !response.is_null()) else {
@@ -130,7 +135,7 @@ pub(super) fn verdict(version: &str, uid: &str, mutating: bool, review: &Value) 
         }
     }
     let warnings = response["warnings"].as_array().into_iter().flatten();
-    Ok(Verdict {
+    Ok(AdmissionResponse {
         allowed: response["allowed"] == json!(true),
         status: response.get("status").filter(|status| status.is_object()).cloned(),
         warnings: warnings.filter_map(Value::as_str).map(str::to_owned).collect(),

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::{Attributes, labels::LabelSelector};
+use super::{Attributes, LabelSelector};
 use crate::registry::Resource;
 
 /// Operations on resources.

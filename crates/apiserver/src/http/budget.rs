@@ -18,7 +18,7 @@ use crate::error::Result;
 const UNIT: usize = 1024;
 
 /// How long a request waits for memory that others have.
-const PATIENCE: Duration = Duration::from_secs(5);
+const WAIT: Duration = Duration::from_secs(5);
 
 /// Bytes for requests in flight.
 #[derive(Debug)]
@@ -67,7 +67,7 @@ impl Budget {
             let all = Arc::clone(&self.all).acquire_many_owned(units).await.ok()?;
             Some((own, all))
         };
-        match tokio::time::timeout(PATIENCE, both).await {
+        match tokio::time::timeout(WAIT, both).await {
             Ok(Some((own, all))) => Ok(Charge { all, own, _holder: holder }),
             _ => Err(too_many(format!(
                 "Too many requests, please try again later: the requests of user \"{user}\" take as much memory as they \

@@ -187,7 +187,7 @@ impl Conversation {
 
     /// Tells how it ended, and waits a moment for the client to leave: a connection that is cut may lose the end.
     async fn end(mut self, outcome: &Outcome) {
-        let status = serde_json::to_vec(&Verdict::of(outcome)).expect("a Status must be JSON");
+        let status = serde_json::to_vec(&SessionStatus::of(outcome)).expect("a Status must be JSON");
         let normal = CloseFrame { code: CloseCode::Normal, reason: "".into() };
         let goodbye = async {
             self.send(ENDED, &status).await?;
@@ -206,7 +206,7 @@ async fn room(stdin: Option<mpsc::Sender<Bytes>>) -> Option<mpsc::OwnedPermit<By
 
 /// How a session ended, in the order in which a kubelet writes it.
 #[derive(Debug, Serialize)]
-struct Verdict {
+struct SessionStatus {
     metadata: Nothing,
     status: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -234,7 +234,7 @@ struct Cause {
     message: String,
 }
 
-impl Verdict {
+impl SessionStatus {
     fn of(outcome: &Outcome) -> Self {
         let failure = |message, reason, cause, code| Self {
             metadata: Nothing {},
@@ -275,7 +275,7 @@ mod tests {
 
     #[test]
     fn the_end_is_told_as_a_kubelet_tells_it() {
-        let told = |outcome| serde_json::to_string(&Verdict::of(&outcome)).unwrap();
+        let told = |outcome| serde_json::to_string(&SessionStatus::of(&outcome)).unwrap();
         assert_eq!(told(Outcome::Exited(0)), r#"{"metadata":{},"status":"Success"}"#);
         assert_eq!(
             told(Outcome::Exited(7)),

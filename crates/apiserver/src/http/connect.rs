@@ -15,13 +15,12 @@ use super::{
     Body, Call, answer,
     channels::{self, Channels, Protocol},
     logs,
-    path::Place,
+    path::RequestInfo,
 };
 use crate::{
-    admission::{Attributes, Operation},
     containers::{Output, Session},
     error::{Error, Reason, Result},
-    registry::{Resource, Target, WriteOptions},
+    registry::{Attributes, Operation, Resource, Target, WriteOptions},
 };
 
 /// What every WebSocket server adds to the key of its client (RFC 6455).
@@ -44,7 +43,11 @@ struct Options {
 
 impl Call<'_> {
     /// Enters a container.
-    pub(super) async fn connect(&self, place: &Place, resource: &Arc<Resource>) -> Result<Response<Body>> {
+    pub(super) async fn connect(
+        &self,
+        place: &RequestInfo,
+        resource: &Arc<Resource>,
+    ) -> Result<Response<Body>> {
         let (namespace, name) = (place.namespace(), place.name());
         let what = place.subresource.as_deref().unwrap_or_default();
         let options = self.admitted(place, resource, what).await?;
@@ -76,7 +79,7 @@ impl Call<'_> {
     }
 
     /// What the client asks for, after admission has had its say.
-    async fn admitted(&self, place: &Place, resource: &Resource, what: &str) -> Result<Options> {
+    async fn admitted(&self, place: &RequestInfo, resource: &Resource, what: &str) -> Result<Options> {
         let stated = self.stated(what);
         let options = WriteOptions {
             user: self.identity.clone(),

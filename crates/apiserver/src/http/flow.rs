@@ -36,7 +36,7 @@ pub(super) struct Width {
     /// How many more of one user may wait.
     pub(super) waiting: usize,
     /// For how long.
-    pub(super) patience: Duration,
+    pub(super) timeout: Duration,
 }
 
 /// The seats of a server.
@@ -113,7 +113,7 @@ impl Flow {
             Entered::Waiting(user, turn) => (user, turn),
         };
         let mut waiting = Waiting { seats: Arc::clone(seats), user, turn: Some(turn) };
-        match tokio::time::timeout(seats.width.patience, waiting.turn()).await {
+        match tokio::time::timeout(seats.width.timeout, waiting.turn()).await {
             Ok(()) => Ok(waiting.seated()),
             Err(_) => {
                 seats.timed_out.fetch_add(1, Ordering::Relaxed);
@@ -186,7 +186,7 @@ impl Seats {
     }
 
     /// Gives a seat back, and gives what is free to those whose turn it is.
-    fn leave(&self, user: &str) {
+    fn free_seat(&self, user: &str) {
         let mut lines = self.lines();
         lines.executing -= 1;
         if let Some(line) = lines.users.get_mut(user) {
@@ -248,7 +248,7 @@ impl Seats {
 impl Drop for Seat {
     fn drop(&mut self) {
         match &self.user {
-            Some(user) => self.seats.leave(user),
+            Some(user) => self.seats.free_seat(user),
             None => drop(self.seats.exempt.fetch_sub(1, Ordering::Relaxed)),
         }
     }
@@ -282,7 +282,7 @@ impl Drop for Waiting {
         let Some(mut turn) = self.turn.take() else { return };
         turn.close();
         if turn.try_recv().is_ok() {
-            self.seats.leave(&self.user);
+            self.seats.free_seat(&self.user);
         } else {
             self.seats.forget_gone(&self.user);
         }
@@ -294,7 +294,7 @@ mod tests {
     use super::*;
 
     fn flow(all: usize, user: usize, waiting: usize) -> Flow {
-        let width = Width { all, user, waiting, patience: Duration::from_secs(15) };
+        let width = Width { all, user, waiting, timeout: Duration::from_secs(15) };
         Flow::new(width, width)
     }
 

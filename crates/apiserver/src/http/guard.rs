@@ -104,7 +104,7 @@ pub(super) struct Guard {
     pub(super) flow: Flow,
 }
 
-/// Leave to have a watch open, for as long as it is held.
+/// Permission to have a watch open, for as long as it is held.
 #[derive(Debug)]
 pub(super) struct Watching {
     _all: OwnedSemaphorePermit,
@@ -121,7 +121,7 @@ pub(super) struct Read {
 impl Guard {
     pub(super) fn new(limits: Limits) -> Self {
         let room = |count| Arc::new(Semaphore::new(count));
-        let width = |all: usize| Width { all, user: all.div_ceil(4), waiting: all.max(1), patience: TURN };
+        let width = |all: usize| Width { all, user: all.div_ceil(4), waiting: all.max(1), timeout: TURN };
         Self {
             limits,
             watches: room(limits.watches),
@@ -141,7 +141,7 @@ impl Guard {
         &self.heavy
     }
 
-    /// Leave to open a watch, for as long as it is held.
+    /// Permission to open a watch, for as long as it is held.
     pub(super) fn watch(&self, who: &Identity, held: bool) -> Result<Watching> {
         let own = if held {
             let (user, limit) = (&who.name, self.limits.watches.div_ceil(10));
@@ -154,7 +154,7 @@ impl Guard {
         } else {
             None
         };
-        Ok(Watching { _all: leave(&self.watches, "watches", self.limits.watches)?, _own: own })
+        Ok(Watching { _all: acquire(&self.watches, "watches", self.limits.watches)?, _own: own })
     }
 
     /// How many watches are open, and how many sessions.
@@ -163,9 +163,9 @@ impl Guard {
         (watches, self.limits.sessions - self.sessions.available_permits())
     }
 
-    /// Leave to enter a container, for as long as it is held.
+    /// Permission to enter a container, for as long as it is held.
     pub(super) fn session(&self) -> Result<OwnedSemaphorePermit> {
-        leave(&self.sessions, "exec and attach sessions", self.limits.sessions)
+        acquire(&self.sessions, "exec and attach sessions", self.limits.sessions)
     }
 
     /// The whole body of a request. One from the same process is in memory already.
@@ -205,7 +205,7 @@ impl Guard {
         self.writes.charge(&who.name, bytes * WEIGHT).await
     }
 
-    /// Leave to hold on to objects until they are read: other versions may have taken their place by then.
+    /// Permission to hold on to objects until they are read: other versions may have taken their place by then.
     pub(super) async fn answer_memory(&self, who: &Identity, bytes: usize) -> Result<Charge> {
         self.answers.charge(&who.name, bytes).await
     }
@@ -257,8 +257,8 @@ fn too_large() -> Error {
 /// Takes what comes of a body that nobody wants: the connection of a client that is still sending is reset when it is
 /// closed, and takes the answer with it. On HTTP/2 a stream ends without its connection.
 pub(super) async fn discard(parts: &Parts, body: &mut Incoming<'_>) {
-    let waits_for_leave = parts.headers.contains_key(header::EXPECT);
-    if parts.version >= Version::HTTP_2 || waits_for_leave || body.is_end_stream() {
+    let waits_to_continue = parts.headers.contains_key(header::EXPECT);
+    if parts.version >= Version::HTTP_2 || waits_to_continue || body.is_end_stream() {
         return;
     }
     let taking = async {
@@ -272,7 +272,7 @@ pub(super) async fn discard(parts: &Parts, body: &mut Incoming<'_>) {
     let _ = tokio::time::timeout(UNWANTED_TIME, taking).await;
 }
 
-fn leave(room: &Arc<Semaphore>, what: &str, limit: usize) -> Result<OwnedSemaphorePermit> {
+fn acquire(room: &Arc<Semaphore>, what: &str, limit: usize) -> Result<OwnedSemaphorePermit> {
     Arc::clone(room)
         .try_acquire_owned()
         .map_err(|_| too_many(format!("Too many {what}, please try again later: at most {limit}")))

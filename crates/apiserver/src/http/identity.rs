@@ -22,7 +22,7 @@ impl ApiServer {
     /// The user of a request. A token counts where nothing stronger was shown.
     pub(super) fn identify(&self, parts: &Parts) -> Result<Identity> {
         let shown = parts.extensions.get::<Identity>().cloned().unwrap_or_else(Identity::anonymous);
-        let asker = match bearer(parts)? {
+        let requester = match bearer(parts)? {
             Some(token) if shown == Identity::anonymous() => {
                 let known = self.registry.authenticate(token, &[ISSUER.to_owned()]);
                 let (identity, _) = known.map_err(unauthorized)?;
@@ -33,31 +33,33 @@ impl ApiServer {
             }
             _ => shown,
         };
-        match wished(parts)? {
-            None => Ok(asker),
+        match impersonated(parts)? {
+            None => Ok(requester),
             Some(wanted) => {
-                self.may_be(&asker, &wanted)?;
+                self.may_be(&requester, &wanted)?;
                 Ok(completed(wanted))
             }
         }
     }
 
-    /// Refuses to let the asker be somebody that it may not be.
-    fn may_be(&self, asker: &Identity, wanted: &Identity) -> Result<()> {
+    /// Refuses to let the requester be somebody that it may not be.
+    fn may_be(&self, requester: &Identity, wanted: &Identity) -> Result<()> {
         let account = service_account(&wanted.name);
         match account {
-            Some((namespace, name)) => self.impersonates(asker, "", "serviceaccounts", namespace, name)?,
-            None => self.impersonates(asker, "", "users", "", &wanted.name)?,
+            Some((namespace, name)) => {
+                self.impersonates(requester, "", "serviceaccounts", namespace, name)?
+            }
+            None => self.impersonates(requester, "", "users", "", &wanted.name)?,
         }
         if !wanted.uid.is_empty() {
-            self.impersonates(asker, AUTHENTICATION, "uids", "", &wanted.uid)?;
+            self.impersonates(requester, AUTHENTICATION, "uids", "", &wanted.uid)?;
         }
         for group in &wanted.groups {
-            self.impersonates(asker, "", "groups", "", group)?;
+            self.impersonates(requester, "", "groups", "", group)?;
         }
         for (key, values) in &wanted.extra {
             for value in values {
-                self.impersonates(asker, AUTHENTICATION, &format!("userextras/{key}"), "", value)?;
+                self.impersonates(requester, AUTHENTICATION, &format!("userextras/{key}"), "", value)?;
             }
         }
         Ok(())
@@ -65,17 +67,17 @@ impl ApiServer {
 
     fn impersonates(
         &self,
-        asker: &Identity,
+        requester: &Identity,
         group: &str,
         resource: &str,
         namespace: &str,
         name: &str,
     ) -> Result<()> {
         let action = Action::Resource { verb: "impersonate", group, resource, namespace, name };
-        if self.registry.allows(asker, action) {
+        if self.registry.allows(requester, action) {
             return Ok(());
         }
-        let why = action.refusal(&asker.name);
+        let why = action.refusal(&requester.name);
         let resource = resource.split('/').next().unwrap_or_default();
         Err(Error::forbidden(Named { group, resource }, name, why))
     }
@@ -113,7 +115,7 @@ fn unreadable(name: &str) -> Error {
 }
 
 /// Who the request wants to be.
-fn wished(parts: &Parts) -> Result<Option<Identity>> {
+fn impersonated(parts: &Parts) -> Result<Option<Identity>> {
     let one = |name: &str| texts(parts, name).map(|texts| texts.into_iter().next().unwrap_or_default());
     let mut wanted = Identity {
         name: one("impersonate-user")?,

@@ -13,7 +13,7 @@ use std::{
 use super::{
     flow::{Kind, Seats},
     guard::Guard,
-    path::Place,
+    path::RequestInfo,
 };
 use crate::registry::Registry;
 
@@ -37,7 +37,13 @@ pub(super) struct Labels {
 
 impl Labels {
     /// The labels of a request for a resource.
-    pub(super) fn of(registry: &Registry, place: &Place, verb: &str, applies: bool, dry_run: bool) -> Self {
+    pub(super) fn of(
+        registry: &Registry,
+        place: &RequestInfo,
+        verb: &str,
+        applies: bool,
+        dry_run: bool,
+    ) -> Self {
         let verb = match verb {
             "get" => "GET",
             "list" => "LIST",

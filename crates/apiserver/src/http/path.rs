@@ -22,7 +22,7 @@ pub(super) enum Route {
     /// `/openapi/v2`.
     OpenApiV2,
     /// A resource.
-    Resource(Place),
+    Resource(RequestInfo),
     /// Nothing.
     Unknown,
 }
@@ -47,7 +47,7 @@ pub(super) enum Discovery {
 
 /// A resource, or an object of it, or a subresource of that.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct RequestInfo {
     pub(super) group: String,
     pub(super) version: String,
     pub(super) namespace: Option<String>,
@@ -114,7 +114,7 @@ impl Route {
             [resource, name, subresource, ..] => (*resource, Some(*name), Some(*subresource)),
             [] => return Self::Unknown,
         };
-        Self::Resource(Place {
+        Self::Resource(RequestInfo {
             below: rest.len() > 3,
             group: group.to_owned(),
             version: version.to_owned(),
@@ -133,7 +133,7 @@ mod tests {
 
     use super::*;
 
-    fn place(path: &str) -> Place {
+    fn place(path: &str) -> RequestInfo {
         match Route::parse(path) {
             Route::Resource(place) => place,
             other => panic!("{path} is {other:?}"),

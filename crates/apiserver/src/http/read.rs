@@ -12,7 +12,7 @@ use super::{
     answer,
     budget::Charge,
     logs,
-    path::Place,
+    path::RequestInfo,
     table,
 };
 use crate::{
@@ -31,7 +31,7 @@ const SHORT_CHUNK: usize = 16 * 1024;
 const SMALL: usize = 1024 * 1024;
 
 impl Call<'_> {
-    pub(super) async fn get(&self, place: &Place, resource: &Arc<Resource>) -> Result<Response<Body>> {
+    pub(super) async fn get(&self, place: &RequestInfo, resource: &Arc<Resource>) -> Result<Response<Body>> {
         let shape = negotiate(self.header(header::ACCEPT))?;
         let (namespace, name) = (place.namespace(), place.name());
         match place.subresource.as_deref() {
@@ -68,7 +68,7 @@ impl Call<'_> {
         Ok(response)
     }
 
-    pub(super) async fn list(&self, place: &Place, resource: &Arc<Resource>) -> Result<Response<Body>> {
+    pub(super) async fn list(&self, place: &RequestInfo, resource: &Arc<Resource>) -> Result<Response<Body>> {
         let shape = negotiate(self.header(header::ACCEPT))?;
         if shape == Shape::Metadata {
             let group = match resource.group.split('.').next() {
@@ -292,7 +292,7 @@ pub(super) fn partial(mut object: Value) -> Value {
     })
 }
 
-impl Place {
+impl RequestInfo {
     pub(super) fn namespace(&self) -> &str {
         self.namespace.as_deref().unwrap_or_default()
     }

@@ -4,7 +4,6 @@
 //! definition; everything else shows its name and its age.
 
 mod builtin;
-mod format;
 mod jsonpath;
 
 use std::sync::Arc;
@@ -13,7 +12,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::read::partial;
-use crate::registry::{Resource, crd};
+use crate::registry::{Resource, crd, kinds::format};
 
 /// A column.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -56,7 +55,7 @@ impl Rows {
     fn columns(&self) -> Vec<Column> {
         match self.resource.custom() {
             Some(served) => custom_columns(served),
-            None => builtin::printer(&self.resource.group, &self.resource.plural).columns(),
+            None => builtin::printer(&self.resource).columns(),
         }
     }
 
@@ -84,7 +83,7 @@ impl Rows {
     pub(super) fn row(&self, object: Value) -> Value {
         let printer = match self.resource.custom() {
             Some(_) => None,
-            None => Some(builtin::printer(&self.resource.group, &self.resource.plural)),
+            None => Some(builtin::printer(&self.resource)),
         };
         let cells = match (&printer, self.resource.custom()) {
             (Some(printer), _) => printer.row(&object, self.now),

@@ -15,7 +15,7 @@ use super::{
     accept::{Shape, negotiate},
     answer,
     guard::{Watching, unwound},
-    path::Place,
+    path::RequestInfo,
     read::{partial, partial_bytes},
     table,
 };
@@ -26,7 +26,7 @@ use crate::{
         Catalog, ListOptions, Match, Presented, Registry, Resource, WatchOptions, WatchStart, parse_revision,
         too_old,
     },
-    store::{Change, Event, Object, Seen, Watch, frame},
+    store::{Change, Event, Object, Watch, WatchEvent},
 };
 
 /// How often an idle watcher that wants bookmarks is told how far it has come.
@@ -39,7 +39,11 @@ const LONGEST: Duration = Duration::from_hours(24 * 365);
 const INITIAL_END: &str = "k8s.io/initial-events-end";
 
 impl Call<'_> {
-    pub(super) async fn watch(&self, place: &Place, resource: &Arc<Resource>) -> Result<Response<Body>> {
+    pub(super) async fn watch(
+        &self,
+        place: &RequestInfo,
+        resource: &Arc<Resource>,
+    ) -> Result<Response<Body>> {
         let shape = negotiate(self.header(header::ACCEPT))?;
         let mut options = self.query.list(resource, place.namespace.as_deref())?;
         let initial = self.initial_events(&options)?;
@@ -139,7 +143,7 @@ struct Lines {
     /// slow to read costs no copy of it all.
     initial: Box<dyn Iterator<Item = Presented> + Send>,
     /// Changes that are not lines yet, for the same reason.
-    changes: VecDeque<Seen>,
+    changes: VecDeque<WatchEvent>,
     queue: VecDeque<Bytes>,
     ended: bool,
     _permit: Watching,
@@ -230,7 +234,7 @@ impl Lines {
 
     /// A change as this watcher sees it: an object that begins to match is added, one that ceases to is
     /// deleted.
-    async fn change(&mut self, seen: &Seen) -> Result<Option<Bytes>> {
+    async fn change(&mut self, seen: &WatchEvent) -> Result<Option<Bytes>> {
         let Event { change, object, before } = seen.event();
         let now = *change != Change::Deleted && self.wants(object);
         let then = before.as_ref().is_some_and(|before| self.wants(before));
@@ -253,15 +257,15 @@ impl Lines {
             );
         let shown = self.registry.present(&self.resource, object).await?;
         if plain && matches!(shown, Presented::Stored(_)) {
-            return Ok(Some(seen.frame()));
+            return Ok(Some(seen.shared(|event| line(kind, &event.object.bytes))));
         }
         Ok(Some(self.line(kind, shown)))
     }
 
     fn line(&mut self, kind: &str, shown: Presented) -> Bytes {
         match self.shape {
-            Shape::Object => frame(kind, &shown.into_bytes()),
-            Shape::Metadata | Shape::MetadataList => frame(kind, &partial_bytes(shown)),
+            Shape::Object => line(kind, &shown.into_bytes()),
+            Shape::Metadata | Shape::MetadataList => line(kind, &partial_bytes(shown)),
             Shape::Table => self.shaped(kind, shown.into_value()),
         }
     }
@@ -280,7 +284,7 @@ impl Lines {
                 table
             }
         };
-        frame(kind, value.to_string().as_bytes())
+        line(kind, value.to_string().as_bytes())
     }
 
     fn bookmark(&mut self, revision: u64, initial_end: bool) -> Bytes {
@@ -296,5 +300,10 @@ impl Lines {
 }
 
 fn failure(error: &Error) -> Bytes {
-    frame("ERROR", error.to_status().to_string().as_bytes())
+    line("ERROR", error.to_status().to_string().as_bytes())
+}
+
+/// A line of a watch stream.
+fn line(kind: &str, object: &[u8]) -> Bytes {
+    [b"{\"type\":\"", kind.as_bytes(), b"\",\"object\":", object, b"}\n"].concat().into()
 }

@@ -9,7 +9,7 @@ use super::{
     Body, Call,
     accept::{Shape, negotiate, not_acceptable},
     answer,
-    path::Place,
+    path::RequestInfo,
     read::{joined, list_head, objects},
     yaml,
 };
@@ -18,7 +18,7 @@ use crate::{
     protobuf,
     registry::{
         DecodedBody, DeleteOptions, Deleted, Patch, PatchKind, Propagation, Resource, Target, WriteOptions,
-        Written, decode_json, is_review,
+        Written, decode_json,
     },
 };
 
@@ -33,7 +33,7 @@ impl Call<'_> {
         Ok(WriteOptions { user: self.identity.clone(), warnings: self.warnings.clone(), ..options })
     }
 
-    fn target<'a>(place: &'a Place, resource: &'a Resource) -> Target<'a> {
+    fn target<'a>(place: &'a RequestInfo, resource: &'a Resource) -> Target<'a> {
         Target {
             resource,
             namespace: place.namespace(),
@@ -77,14 +77,18 @@ impl Call<'_> {
         Ok(answer::with_status(response, code))
     }
 
-    pub(super) async fn create(&self, place: &Place, resource: &Arc<Resource>) -> Result<Response<Body>> {
+    pub(super) async fn create(
+        &self,
+        place: &RequestInfo,
+        resource: &Arc<Resource>,
+    ) -> Result<Response<Body>> {
         let options = self.options()?;
         let target = Self::target(place, resource);
         if let Some(subresource) = place.subresource.as_deref() {
             return self.act(subresource, target, &options).await;
         }
         let body = self.decoded(&resource.kind)?;
-        if is_review(resource) {
+        if resource.is_review() {
             self.refuse_shape()?;
             let answer = self.registry.review(resource, &self.identity, body.value)?;
             return Ok(answer::with_status(answer::json(&answer), StatusCode::CREATED));
@@ -137,7 +141,11 @@ impl Call<'_> {
         }
     }
 
-    pub(super) async fn update(&self, place: &Place, resource: &Arc<Resource>) -> Result<Response<Body>> {
+    pub(super) async fn update(
+        &self,
+        place: &RequestInfo,
+        resource: &Arc<Resource>,
+    ) -> Result<Response<Body>> {
         let options = self.options()?;
         let target = Self::target(place, resource);
         if target.subresource == "scale" {
@@ -149,7 +157,11 @@ impl Call<'_> {
         self.written(resource, written)
     }
 
-    pub(super) async fn patch(&self, place: &Place, resource: &Arc<Resource>) -> Result<Response<Body>> {
+    pub(super) async fn patch(
+        &self,
+        place: &RequestInfo,
+        resource: &Arc<Resource>,
+    ) -> Result<Response<Body>> {
         let options = self.options()?;
         let patch = self.read_patch()?;
         let refuse = |cause| {
@@ -245,22 +257,28 @@ impl Call<'_> {
         Ok((options, WriteOptions { dry_run, user, warnings, stated, ..WriteOptions::default() }))
     }
 
-    pub(super) async fn delete(&self, place: &Place, resource: &Arc<Resource>) -> Result<Response<Body>> {
+    pub(super) async fn delete(
+        &self,
+        place: &RequestInfo,
+        resource: &Arc<Resource>,
+    ) -> Result<Response<Body>> {
         let (options, write) = self.delete_options()?;
         let response = match self.registry.delete(Self::target(place, resource), &options, &write).await? {
             Deleted::Pending(object) => {
                 self.one(resource, negotiate(self.header(header::ACCEPT))?, object)?
             }
-            Deleted::Gone(last) if returns_object(resource) => answer::json(&last),
+            Deleted::Gone(last) if resource.strategy.returns_deleted => answer::json(&last),
             Deleted::Gone(last) => answer::json(&deleted_status(resource, &last)),
         };
-        self.warnings.add_first(delete_warning(resource, &options).as_slice());
+        if options.propagation_policy.is_none() && options.orphan_dependents.is_none() {
+            self.warnings.add_first(resource.strategy.orphan_warning.map(str::to_owned).as_slice());
+        }
         Ok(response)
     }
 
     pub(super) async fn delete_collection(
         &self,
-        place: &Place,
+        place: &RequestInfo,
         resource: &Arc<Resource>,
     ) -> Result<Response<Body>> {
         let (options, write) = self.delete_options()?;
@@ -273,25 +291,6 @@ impl Call<'_> {
         }
         let head = list_head(&resource.list_kind, &resource.api_version(), metadata);
         Ok(joined(head, objects(resource, gone.into_iter()), "]}", None, None))
-    }
-}
-
-/// Pods and a few others answer a deletion with their last state, everything else with a `Status`.
-fn returns_object(resource: &Resource) -> bool {
-    match (&*resource.group, &*resource.plural) {
-        ("", plural) => [
-            "pods",
-            "services",
-            "persistentvolumes",
-            "persistentvolumeclaims",
-            "serviceaccounts",
-            "podtemplates",
-            "resourcequotas",
-        ]
-        .contains(&plural),
-        ("storage.k8s.io", plural) => plural != "csistoragecapacities",
-        ("resource.k8s.io", plural) => plural != "devicetaintrules",
-        _ => false,
     }
 }
 
@@ -310,17 +309,6 @@ fn propagation(policy: &str) -> Result<Option<Propagation>> {
 
 fn invalid_delete(cause: Cause) -> Error {
     Error::invalid(Named { group: "meta.k8s.io", resource: "DeleteOptions" }, "", vec![cause])
-}
-
-/// What a client that deletes should know.
-fn delete_warning(resource: &Resource, options: &DeleteOptions) -> Option<String> {
-    let unsaid = options.propagation_policy.is_none() && options.orphan_dependents.is_none();
-    let jobs = &*resource.group == "batch" && &*resource.plural == "jobs";
-    (unsaid && jobs).then(|| {
-        "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them \
-         or set propagationPolicy=Orphan to suppress this warning"
-            .to_owned()
-    })
 }
 
 fn deleted_status(resource: &Resource, last: &Value) -> Value {

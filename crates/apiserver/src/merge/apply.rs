@@ -22,26 +22,26 @@ const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 
 /// Who applies, where, when, and whether others' fields may be taken.
 #[derive(Clone, Copy, Debug)]
-pub struct ApplyOptions<'a> {
+pub(crate) struct ApplyOptions<'a> {
     /// The field manager, which the client must name.
-    pub manager: &'a str,
+    pub(crate) manager: &'a str,
     /// Take fields from other managers instead of reporting conflicts.
-    pub force: bool,
+    pub(crate) force: bool,
     /// The subresource applied to, or empty.
-    pub subresource: &'a str,
+    pub(crate) subresource: &'a str,
     /// The group and version of the request, such as `apps/v1`.
-    pub api_version: &'a str,
+    pub(crate) api_version: &'a str,
     /// Now, as RFC 3339 with seconds.
-    pub time: &'a str,
+    pub(crate) time: &'a str,
     /// Fields which this endpoint never changes, so that their applier never owns them.
-    pub reset: &'a FieldSet,
+    pub(crate) reset: &'a FieldSet,
     /// What a new object is compared with: [`TypeRef::zero`] for built-in kinds.
-    pub zero: Option<&'a Value>,
+    pub(crate) zero: Option<&'a Value>,
 }
 
 /// Why an apply did not happen.
 #[derive(Debug, thiserror::Error)]
-pub enum ApplyError {
+pub(crate) enum ApplyError {
     /// Others own some of the fields with other values.
     #[error("{0}")]
     Conflict(Conflicts),
@@ -61,7 +61,7 @@ pub enum ApplyError {
 /// # Guarantees
 /// An apply that changes neither a field nor an owner returns `live` as it was, times included.
 /// Defaults are not filled in: the caller does, and they belong to nobody.
-pub fn apply(
+pub(crate) fn apply(
     ty: &TypeRef,
     live: Option<&Value>,
     intent: &Value,

@@ -10,23 +10,23 @@ use super::{
 
 /// One field that another manager owns.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Conflict {
+pub(crate) struct Conflict {
     pub(crate) manager: Manager,
     pub(crate) path: Path,
 }
 
 /// A cause in the `Status` of a conflict; its reason is always `FieldManagerConflict`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ConflictCause {
+pub(crate) struct ConflictCause {
     /// Who owns the field.
-    pub message: String,
+    pub(crate) message: String,
     /// The field.
-    pub field: String,
+    pub(crate) field: String,
 }
 
 /// All conflicts of one apply; never empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Conflicts(pub(crate) Vec<Conflict>);
+pub(crate) struct Conflicts(pub(crate) Vec<Conflict>);
 
 impl Conflicts {
     /// The conflicts that `sets` amount to, managers in the order in which they are printed.
@@ -50,7 +50,7 @@ impl Conflicts {
     }
 
     /// The message of the `Status`.
-    pub fn message(&self) -> String {
+    pub(crate) fn message(&self) -> String {
         if let [conflict] = self.0.as_slice() {
             return format!(
                 "Apply failed with 1 conflict: conflict with {}: {}",
@@ -71,7 +71,7 @@ impl Conflicts {
     }
 
     /// The causes of the `Status`.
-    pub fn causes(&self) -> Vec<ConflictCause> {
+    pub(crate) fn causes(&self) -> Vec<ConflictCause> {
         self.0
             .iter()
             .map(|conflict| ConflictCause {

@@ -10,7 +10,7 @@ use crate::schema::{Node, NodeId, Types};
 
 /// A set of paths into an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct FieldSet {
+pub(crate) struct FieldSet {
     branches: BTreeMap<PathElement, Branch>,
 }
 
@@ -29,12 +29,12 @@ impl Branch {
 
 impl FieldSet {
     /// The empty set.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::default()
     }
 
     /// The set of these dotted paths (`metadata.labels`); names with dots need [`Self::insert`].
-    pub fn of_paths<'a>(paths: impl IntoIterator<Item = &'a str>) -> Self {
+    pub(crate) fn of_paths<'a>(paths: impl IntoIterator<Item = &'a str>) -> Self {
         let mut set = Self::new();
         for path in paths {
             let path: Path = path.split('.').map(PathElement::field).collect();
@@ -44,7 +44,7 @@ impl FieldSet {
     }
 
     /// Adds one path. The root itself cannot be owned: an empty path changes nothing.
-    pub fn insert(&mut self, path: &[PathElement]) {
+    pub(crate) fn insert(&mut self, path: &[PathElement]) {
         let Some((first, rest)) = path.split_first() else {
             return;
         };
@@ -61,12 +61,12 @@ impl FieldSet {
     }
 
     /// Whether nothing is in the set.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.branches.is_empty()
     }
 
     /// Whether exactly this path is a member.
-    pub fn contains(&self, path: &[PathElement]) -> bool {
+    pub(crate) fn contains(&self, path: &[PathElement]) -> bool {
         let Some((first, rest)) = path.split_first() else {
             return false;
         };
@@ -77,7 +77,7 @@ impl FieldSet {
     }
 
     /// Everything that is in either set.
-    pub fn union(&self, other: &Self) -> Self {
+    pub(crate) fn union(&self, other: &Self) -> Self {
         let mut union = self.clone();
         for (element, theirs) in &other.branches {
             let branch = union.branches.entry(element.clone()).or_default();
@@ -88,7 +88,7 @@ impl FieldSet {
     }
 
     /// Everything that is in both sets.
-    pub fn intersection(&self, other: &Self) -> Self {
+    pub(crate) fn intersection(&self, other: &Self) -> Self {
         self.keep(|element, ours| {
             let theirs = other.branches.get(element)?;
             Some(Branch {
@@ -99,7 +99,7 @@ impl FieldSet {
     }
 
     /// Everything that is here and not there. A member there takes nothing that lies below it.
-    pub fn difference(&self, other: &Self) -> Self {
+    pub(crate) fn difference(&self, other: &Self) -> Self {
         self.keep(|element, ours| {
             Some(match other.branches.get(element) {
                 None => ours.clone(),
@@ -112,7 +112,7 @@ impl FieldSet {
     }
 
     /// Everything that is here and is neither there nor below anything there.
-    pub fn without(&self, other: &Self) -> Self {
+    pub(crate) fn without(&self, other: &Self) -> Self {
         self.keep(|element, ours| match other.branches.get(element) {
             None => Some(ours.clone()),
             Some(theirs) if theirs.member => None,
@@ -121,7 +121,7 @@ impl FieldSet {
     }
 
     /// The members that have no member below them.
-    pub fn leaves(&self) -> Self {
+    pub(crate) fn leaves(&self) -> Self {
         self.keep(|_, ours| {
             Some(Branch { member: ours.member && ours.below.is_empty(), below: ours.below.leaves() })
         })
@@ -136,7 +136,7 @@ impl FieldSet {
     }
 
     /// All members, those of one level before those below it, as conflicts are listed.
-    pub fn paths(&self) -> Vec<Path> {
+    pub(crate) fn paths(&self) -> Vec<Path> {
         let mut paths = Vec::new();
         self.collect(&mut Vec::new(), &mut paths);
         paths

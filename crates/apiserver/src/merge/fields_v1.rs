@@ -13,7 +13,7 @@ use crate::schema::json::escaped;
 
 /// Why a `FieldsV1` could not be read.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
-pub enum FieldsError {
+pub(crate) enum FieldsError {
     /// A set is not a JSON object.
     #[error("failed to read fields: expected an object, got {0}")]
     NotAnObject(String),
@@ -32,7 +32,7 @@ pub enum FieldsError {
 
 impl FieldSet {
     /// Reads a `FieldsV1`. Elements of unknown types are dropped, as a future server may add some.
-    pub fn from_json(json: &Value) -> Result<Self, FieldsError> {
+    pub(crate) fn from_json(json: &Value) -> Result<Self, FieldsError> {
         let Value::Object(object) = json else {
             return Err(FieldsError::NotAnObject(json.to_string()));
         };
@@ -55,7 +55,7 @@ impl FieldSet {
     }
 
     /// The set as `FieldsV1`.
-    pub fn to_json(&self) -> Value {
+    pub(crate) fn to_json(&self) -> Value {
         let mut object = Map::new();
         for (element, branch) in self.branches() {
             let mut below = branch.below.to_json();

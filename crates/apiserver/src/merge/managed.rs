@@ -16,7 +16,7 @@ const ANCIENT_CHANGES: &str = "ancient-changes";
 
 /// Why `metadata.managedFields` could not be read.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
-pub enum ManagedFieldsError {
+pub(crate) enum ManagedFieldsError {
     /// An entry is neither an apply's nor an update's.
     #[error("operation must be `Apply` or `Update`")]
     Operation,

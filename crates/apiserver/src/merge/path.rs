@@ -8,7 +8,7 @@ use crate::schema::json as value;
 
 /// One step into an object.
 #[derive(Clone, Debug)]
-pub enum PathElement {
+pub(crate) enum PathElement {
     /// A field of a struct or a key of a map.
     Field(String),
     /// The item of a list whose key fields have these values, sorted by field name.
@@ -20,11 +20,11 @@ pub enum PathElement {
 }
 
 /// The steps from the root to a field.
-pub type Path = Vec<PathElement>;
+pub(crate) type Path = Vec<PathElement>;
 
 impl PathElement {
     /// A field by name.
-    pub fn field(name: impl Into<String>) -> Self {
+    pub(crate) fn field(name: impl Into<String>) -> Self {
         Self::Field(name.into())
     }
 

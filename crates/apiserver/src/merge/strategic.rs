@@ -19,7 +19,7 @@ const DELETE_FROM_LIST: &str = "$deleteFromPrimitiveList";
 
 /// Why a strategic merge patch could not be applied.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
-pub enum PatchError {
+pub(crate) enum PatchError {
     /// The patch or the object is not a JSON object.
     #[error("invalid JSON document")]
     NotAnObject,
@@ -81,7 +81,7 @@ pub enum PatchError {
 type Object = Map<String, Value>;
 
 /// `original` with `patch` applied.
-pub fn strategic(ty: &TypeRef, original: &Value, patch: &Value) -> Result<Value, PatchError> {
+pub(crate) fn strategic(ty: &TypeRef, original: &Value, patch: &Value) -> Result<Value, PatchError> {
     let (Value::Object(original), Value::Object(patch)) = (original, patch) else {
         return Err(PatchError::NotAnObject);
     };

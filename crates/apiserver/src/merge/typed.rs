@@ -12,7 +12,7 @@ use super::{
 use crate::schema::{Atom, ListRelation, Node, NodeId, ScalarKind, TypeRef, Types};
 
 /// The fields that `value` sets: the leaves, and every item of a list or map that it names.
-pub fn fields_of(ty: &TypeRef, value: &Value) -> FieldSet {
+pub(crate) fn fields_of(ty: &TypeRef, value: &Value) -> FieldSet {
     let mut walk = FieldsWalk { types: ty.types(), path: Vec::new(), set: FieldSet::new() };
     walk.value(ty.id(), value);
     walk.set

@@ -31,19 +31,19 @@ const NEVER_OWNED: [&str; 12] = [
 
 /// Who writes, where, when.
 #[derive(Clone, Copy, Debug)]
-pub struct UpdateOptions<'a> {
+pub(crate) struct UpdateOptions<'a> {
     /// The field manager; empty means unknown.
-    pub manager: &'a str,
+    pub(crate) manager: &'a str,
     /// The subresource written to, or empty.
-    pub subresource: &'a str,
+    pub(crate) subresource: &'a str,
     /// The group and version of the request, such as `apps/v1`.
-    pub api_version: &'a str,
+    pub(crate) api_version: &'a str,
     /// Now, as RFC 3339 with seconds.
-    pub time: &'a str,
+    pub(crate) time: &'a str,
     /// Fields which this endpoint never changes, so that their writer never owns them.
-    pub reset: &'a FieldSet,
+    pub(crate) reset: &'a FieldSet,
     /// What a new object is compared with: [`TypeRef::zero`] for built-in kinds.
-    pub zero: Option<&'a Value>,
+    pub(crate) zero: Option<&'a Value>,
 }
 
 /// Writes into `new` who owns its fields, now that `options.manager` turned `old` into it.
@@ -51,7 +51,7 @@ pub struct UpdateOptions<'a> {
 /// `new` is in the form in which it will be stored, defaults included, and may carry
 /// `managedFields` of its own: they count, an empty list resets all ownership. A subresource
 /// never changes other managers' entries directly.
-pub fn track_update(ty: &TypeRef, old: Option<&Value>, new: &mut Value, options: &UpdateOptions<'_>) {
+pub(crate) fn track_update(ty: &TypeRef, old: Option<&Value>, new: &mut Value, options: &UpdateOptions<'_>) {
     let mut managed = starting_point(old, new, options.subresource);
     managed::strip(new);
     // Objects from before ownership was tracked stay untracked until somebody applies.
@@ -66,7 +66,7 @@ pub fn track_update(ty: &TypeRef, old: Option<&Value>, new: &mut Value, options:
 
 /// Keeps the old times of `managedFields` when nothing else changed, so that a write which changes
 /// nothing stays one. For `new` as it would be stored, after admission.
-pub fn keep_times(old: &Value, new: &mut Value) {
+pub(crate) fn keep_times(old: &Value, new: &mut Value) {
     let same = match (managed_fields(old), managed_fields(new)) {
         (Some(before), Some(after)) => before != after && same_but_for_times(before, after),
         _ => false,

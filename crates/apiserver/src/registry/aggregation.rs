@@ -4,9 +4,8 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use serde_json::{Value, json};
 
-use super::{Registry, Resource, catalog::table_of, decode};
+use super::{LabelSelector, Registry, Resource, catalog::table_of, decode};
 use crate::{
-    admission::LabelSelector,
     auth::rbac::GROUP,
     merge::{self, FieldSet, UpdateOptions},
     store::{Draft, Object},
@@ -14,11 +13,6 @@ use crate::{
 
 /// Aggregated roles may be made of aggregated roles; more levels than this are a circle.
 const ROUNDS: usize = 8;
-
-/// Whether the resource is the one of cluster roles.
-pub(super) fn is_cluster_roles(resource: &Resource) -> bool {
-    &*resource.group == GROUP && &*resource.plural == "clusterroles"
-}
 
 impl Registry {
     /// Brings every aggregated role in step with what it is made of.

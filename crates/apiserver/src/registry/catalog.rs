@@ -119,9 +119,8 @@ fn built_in_resources() -> impl Iterator<Item = Arc<Resource>> {
     })
 }
 
-/// The table that a resource's objects are in. Events are one table under two groups.
+/// The table of a resource.
 pub(super) fn table_of(group: &str, plural: &str) -> TableName {
-    let group = if group == "events.k8s.io" { "" } else { group };
     TableName { group: group.into(), plural: plural.into() }
 }
 

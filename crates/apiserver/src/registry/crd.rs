@@ -3,14 +3,10 @@
 //! The real server does this in controllers beside it. Here it is part of the write: when the create of
 //! a definition has returned, the definition is Established and its resources are in discovery.
 
-mod conversion;
 mod names;
 mod settle;
 
-use std::{
-    collections::BTreeSet,
-    sync::{Arc, OnceLock},
-};
+use std::sync::{Arc, OnceLock};
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -22,12 +18,9 @@ use super::{
     metadata::is_deleting,
     resource::{GroupVersionKind, text},
     scale,
+    strategy::{Selectable, custom::CUSTOM},
 };
-use crate::{
-    error::Cause,
-    schema::{TypeRef, structural_errors},
-    store::Object,
-};
+use crate::{schema::TypeRef, store::Object};
 
 pub(super) use self::settle::{Known, begin_deletion};
 
@@ -63,8 +56,6 @@ pub struct Served {
     pub definition: String,
     /// The columns of `kubectl get`.
     pub columns: Vec<Column>,
-    /// The fields that selectors may name, without their leading dot.
-    pub selectable: Vec<String>,
     /// Where the replicas are, if it can be scaled.
     pub scale: Option<scale::Paths>,
     /// The schema, as the definition says it.
@@ -84,11 +75,6 @@ pub struct Served {
     /// The schema of the version in which objects are stored, where that is another one and nobody converts.
     storage_schema: Option<Value>,
     storage_type: OnceLock<TypeRef>,
-}
-
-/// Whether the resource is the one of the definitions themselves.
-pub(super) fn is_definitions(resource: &Resource) -> bool {
-    &*resource.group == "apiextensions.k8s.io" && &*resource.plural == "customresourcedefinitions"
 }
 
 impl Served {
@@ -182,6 +168,7 @@ fn resource(definition: &Value, version: &Value, storage: &Value, since: u64) ->
     let strings = |list: &Value| -> Vec<String> {
         list.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
     };
+    let selectable = version["selectableFields"].as_array().into_iter().flatten();
     let verbs = ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
     Resource {
         group: group.into(),
@@ -197,6 +184,10 @@ fn resource(definition: &Value, version: &Value, storage: &Value, since: u64) ->
         subresources: subresources(version, group, name, kind),
         table: catalog::table_of(group, plural),
         origin: Origin::Custom(Box::new(served(definition, version, storage, since))),
+        strategy: &CUSTOM,
+        selectable: selectable
+            .map(|field| Selectable::custom(text(field, "/jsonPath").trim_start_matches('.')))
+            .collect(),
         schema: OnceLock::new(),
     }
 }
@@ -210,13 +201,9 @@ fn served(definition: &Value, version: &Value, storage: &Value, since: u64) -> S
     let schema = schema_of(version);
     let elsewhere = text(storage, "/name") != text(version, "/name");
     let columns = serde_json::from_value(version["additionalPrinterColumns"].clone()).unwrap_or_default();
-    let selectable = version["selectableFields"].as_array().into_iter().flatten();
     Served {
         definition: text(definition, "/metadata/name").to_owned(),
         columns: if version.get("additionalPrinterColumns").is_some() { columns } else { vec![age()] },
-        selectable: selectable
-            .map(|field| text(field, "/jsonPath").trim_start_matches('.').to_owned())
-            .collect(),
         scale: scale_paths(version),
         terminating: is_deleting(definition),
         webhook: Webhook::of(definition),
@@ -268,113 +255,4 @@ fn subresources(version: &Value, group: &str, name: &str, kind: &str) -> Vec<Sub
         list.push(Subresource { name: "scale".into(), kind: scaled, verbs: verbs() });
     }
     list
-}
-
-/// Defaults of a definition.
-pub(super) fn defaults(definition: &mut Value) {
-    let kind = text(definition, "/spec/names/kind").to_owned();
-    let storage = definition["spec"]["versions"]
-        .as_array()
-        .and_then(|versions| versions.iter().find(|version| version["storage"] == json!(true)))
-        .map(|version| text(version, "/name").to_owned());
-    let names = &mut definition["spec"]["names"];
-    if text(names, "/singular").is_empty() {
-        names["singular"] = json!(kind.to_lowercase());
-    }
-    if text(names, "/listKind").is_empty() {
-        names["listKind"] = json!(format!("{kind}List"));
-    }
-    if definition.pointer("/spec/conversion/strategy").is_none() {
-        definition["spec"]["conversion"] = json!({"strategy": "None"});
-    }
-    conversion::defaults(definition);
-    let Some(storage) = storage else { return };
-    let stored = &mut definition["status"]["storedVersions"];
-    match stored.as_array_mut() {
-        Some(list) if list.contains(&json!(storage)) => {}
-        Some(list) => list.push(json!(storage)),
-        None => *stored = json!([storage]),
-    }
-}
-
-/// What is wrong with a definition.
-pub(super) fn validate(new: &Value, old: Option<&Value>) -> Vec<Cause> {
-    let spec = &new["spec"];
-    let mut causes = Vec::new();
-    let expected = format!("{}.{}", text(spec, "/names/plural"), text(spec, "/group"));
-    let name = text(new, "/metadata/name");
-    if name != expected {
-        let why = "must be spec.names.plural+\".\"+spec.group";
-        causes.push(Cause::invalid("metadata.name", &json!(name), why));
-    }
-    for field in ["group", "scope"] {
-        if text(spec, &format!("/{field}")).is_empty() {
-            causes.push(Cause::required(format!("spec.{field}"), ""));
-        }
-    }
-    for field in ["plural", "kind"] {
-        if text(&spec["names"], &format!("/{field}")).is_empty() {
-            causes.push(Cause::required(format!("spec.names.{field}"), ""));
-        }
-    }
-    let versions = spec["versions"].as_array().map_or(&[][..], Vec::as_slice);
-    if versions.iter().filter(|version| version["storage"] == json!(true)).count() != 1 {
-        let why = "must have exactly one version marked as storage version";
-        causes.push(Cause::invalid("spec.versions", &spec["versions"], why));
-    }
-    conversion::validate(spec, &mut causes);
-    let single = versions.len() == 1;
-    for (index, version) in versions.iter().enumerate() {
-        // With one version the real server speaks of the place where schemas once were.
-        let path =
-            if single { "spec.validation".to_owned() } else { format!("spec.versions[{index}].schema") };
-        let before = old.and_then(|old| named_version(&old["spec"], text(version, "/name")));
-        let unchanged = before.is_some_and(|before| before["schema"] == version["schema"]);
-        causes.extend(validate_schema(version, &format!("{path}.openAPIV3Schema"), unchanged));
-    }
-    for field in ["group", "scope"] {
-        let before = old.map_or("", |old| text(old, &format!("/spec/{field}")));
-        let now = text(spec, &format!("/{field}"));
-        if !before.is_empty() && before != now {
-            causes.push(Cause::invalid(format!("spec.{field}"), &json!(now), "field is immutable"));
-        }
-    }
-    if let Some(old) = old {
-        let (before, now) = (text(old, "/spec/names/kind"), text(spec, "/names/kind"));
-        if before != now {
-            causes.push(Cause::invalid("spec.names.kind", &json!(now), "field is immutable"));
-        }
-        causes.extend(lost_versions(new));
-    }
-    causes
-}
-
-/// Versions in which objects may be stored, and which the definition does not have any more.
-fn lost_versions(definition: &Value) -> Vec<Cause> {
-    let versions = definition["spec"]["versions"].as_array().into_iter().flatten();
-    let known: BTreeSet<&str> = versions.map(|version| text(version, "/name")).collect();
-    let stored = definition["status"]["storedVersions"].as_array().into_iter().flatten().enumerate();
-    stored
-        .filter_map(|(index, version)| Some((index, version.as_str().filter(|one| !known.contains(one))?)))
-        .map(|(index, lost)| {
-            let why = format!(
-                "missing from spec.versions; {lost} was previously a storage version, and must remain in spec.versions \
-                 until a storage migration ensures no data remains persisted in {lost} and removes {lost} from \
-                 status.storedVersions"
-            );
-            Cause::invalid(format!("status.storedVersions[{index}]"), &json!(lost), why)
-        })
-        .collect()
-}
-
-fn named_version<'a>(spec: &'a Value, name: &str) -> Option<&'a Value> {
-    spec["versions"].as_array()?.iter().find(|version| text(version, "/name") == name)
-}
-
-fn validate_schema(version: &Value, path: &str, unchanged: bool) -> Vec<Cause> {
-    let Some(schema) = version.pointer("/schema/openAPIV3Schema") else {
-        return vec![Cause::required(path, "schemas are required")];
-    };
-    let resolve = |name: &str| catalog::definitions().get(name);
-    structural_errors(schema, path, unchanged, &resolve).into_iter().map(Cause::from).collect()
 }

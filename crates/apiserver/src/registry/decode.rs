@@ -110,7 +110,7 @@ fn tracked(
 ) -> serde_json::Result<Value> {
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
     let value =
-        Tracked { place: Place::Root, hash: EMPTY, duplicates, order }.deserialize(&mut deserializer)?;
+        Tracked { place: KeyPath::Root, hash: EMPTY, duplicates, order }.deserialize(&mut deserializer)?;
     deserializer.end().map(|()| value)
 }
 
@@ -206,7 +206,7 @@ pub(super) fn drop_nulls(value: &mut Value) {
 
 /// A JSON reader that notices duplicate keys, which serde_json's own `Value` silently merges.
 struct Tracked<'a> {
-    place: Place<'a>,
+    place: KeyPath<'a>,
     /// The hash of the place, for the order.
     hash: u64,
     duplicates: &'a mut Vec<String>,
@@ -215,13 +215,13 @@ struct Tracked<'a> {
 
 /// Where the reader is. It becomes a text only for a key that was said twice.
 #[derive(Clone, Copy)]
-enum Place<'a> {
+enum KeyPath<'a> {
     Root,
-    Key(&'a Place<'a>, &'a str),
-    Item(&'a Place<'a>, usize),
+    Key(&'a KeyPath<'a>, &'a str),
+    Item(&'a KeyPath<'a>, usize),
 }
 
-impl Place<'_> {
+impl KeyPath<'_> {
     /// The hash of the text, from that of the place around it.
     fn hash(&self, around: u64) -> u64 {
         match self {
@@ -240,7 +240,7 @@ impl Place<'_> {
     }
 }
 
-impl std::fmt::Display for Place<'_> {
+impl std::fmt::Display for KeyPath<'_> {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Root => Ok(()),
@@ -305,7 +305,7 @@ impl<'de> Visitor<'de> for Tracked<'_> {
     fn visit_seq<A: SeqAccess<'de>>(mut self, mut list: A) -> Result<Value, A::Error> {
         let mut out = Vec::new();
         loop {
-            let place = Place::Item(&self.place, out.len());
+            let place = KeyPath::Item(&self.place, out.len());
             let hash = self.order.as_ref().map_or(EMPTY, |_| place.hash(self.hash));
             let order = self.order.as_deref_mut();
             let child = Tracked { place, hash, duplicates: &mut *self.duplicates, order };
@@ -319,7 +319,7 @@ impl<'de> Visitor<'de> for Tracked<'_> {
     fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<Value, A::Error> {
         let mut out = Map::new();
         while let Some(key) = map.next_key::<String>()? {
-            let place = Place::Key(&self.place, &key);
+            let place = KeyPath::Key(&self.place, &key);
             let hash = self.order.as_ref().map_or(EMPTY, |_| place.hash(self.hash));
             if let Some(order) = &mut self.order {
                 order.add(hash);

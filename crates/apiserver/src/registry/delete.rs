@@ -6,15 +6,13 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{
-    Presented, Registry, Resource, decode,
+    Operation, Presented, Registry, Resource, decode,
     list::ListOptions,
     metadata::{self, has_finalizers, is_deleting, meta},
     resource::text,
-    strategy,
-    write::{CONTENDED, Target, WriteOptions},
+    write::{CONTENDED, Target, Write, WriteOptions},
 };
 use crate::{
-    admission::{Attributes, Operation},
     error::{Error, Result},
     store::{Draft, Object, WriteError},
 };
@@ -94,30 +92,26 @@ impl Registry {
         options: &DeleteOptions,
         write: &WriteOptions,
     ) -> Result<Deleted> {
-        let request = Attributes::of_write(Operation::Delete, target, target.name, write);
+        match self.remove(&Write::new(target, write), options).await? {
+            Removal::Gone(last) => Ok(Deleted::Gone(last)),
+            Removal::Pending(object) => self.present(target.resource, &object).await.map(Deleted::Pending),
+        }
+    }
+
+    /// The steps of a delete: check, admit, commit.
+    async fn remove(&self, write: &Write<'_>, options: &DeleteOptions) -> Result<Removal> {
+        let target = write.target;
+        let request = write.attributes(Operation::Delete, target.name);
         for _ in 0..CONTENDED {
             let (current, old) = self.deletable(target, options)?;
-            if self.admits(&request) {
+            if write.asks() && self.needs_admission(&request) {
                 let shown = self.present(target.resource, &current).await?.into_value();
                 self.delete_by_admission(&request, &shown).await?;
             }
-            match self.attempt_delete(target, &current, &old, options, write.dry_run)? {
-                None => {}
-                Some(Removal::Gone(last)) => return Ok(Deleted::Gone(last)),
-                Some(Removal::Pending(object)) => {
-                    return self.present(target.resource, &object).await.map(Deleted::Pending);
-                }
-            }
-        }
-        Err(Error::stale(target.resource.named(), target.name))
-    }
-
-    /// Deletes an object on the server's own account: nobody is asked.
-    fn delete_own(&self, target: Target<'_>, options: &DeleteOptions) -> Result<()> {
-        for _ in 0..CONTENDED {
-            let (current, old) = self.deletable(target, options)?;
-            if self.attempt_delete(target, &current, &old, options, false)?.is_some() {
-                return Ok(());
+            if let Some(removal) =
+                self.attempt_delete(target, &current, &old, options, write.options.dry_run)?
+            {
+                return Ok(removal);
             }
         }
         Err(Error::stale(target.resource.named(), target.name))
@@ -128,7 +122,7 @@ impl Registry {
         let current = self.get(resource, namespace, name)?;
         let old = decode::stored(&current);
         check_preconditions(resource, name, &old, &options.preconditions)?;
-        strategy::allow_delete(resource, name)?;
+        resource.allow_delete(name)?;
         Ok((current, old))
     }
 
@@ -158,18 +152,18 @@ impl Registry {
         options: &DeleteOptions,
         dry_run: bool,
     ) -> Result<Removal, WriteError> {
-        let grace = strategy::grace_period(resource, old, options.grace_period_seconds);
+        let grace = (resource.strategy.grace_period)(old, options.grace_period_seconds);
         let mut new = old.clone();
-        set_propagation(&mut new, options, strategy::orphans_by_default(resource));
-        if super::crd::is_definitions(resource) && !is_deleting(old) {
-            super::crd::begin_deletion(&mut new, &self.environment().now_text());
+        set_propagation(&mut new, options, resource.strategy.orphans_by_default);
+        if !is_deleting(old) {
+            (resource.strategy.begin_deletion)(&mut new, self.environment());
         }
-        let vanishes = grace == 0 && strategy::may_vanish(resource, &new);
+        let vanishes = grace == 0 && resource.may_vanish(&new);
         if vanishes {
             if !dry_run {
                 let draft = Draft::encode(&new, resource.fields_of(&new));
                 let last = self.store().delete(&resource.table, &current.key, current.revision, draft)?;
-                self.after_removal(resource, &last);
+                (resource.strategy.after_removal)(self, resource, &last);
                 new = decode::stored(&last);
             }
             return Ok(Removal::Gone(new));
@@ -195,13 +189,13 @@ impl Registry {
         let generation = meta(object, "generation").as_i64();
         let metadata = metadata::metadata(object);
         metadata.insert("deletionTimestamp".into(), json!(end.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()));
-        if strategy::has_grace(resource) {
+        if resource.strategy.has_grace_period {
             metadata.insert("deletionGracePeriodSeconds".into(), json!(grace));
         }
         if let (true, Some(generation)) = (first, generation) {
             metadata.insert("generation".into(), json!(generation + 1));
         }
-        strategy::begin_deletion(resource, object);
+        (resource.strategy.terminating)(object);
     }
 
     /// Deletes everything that matches, one after the other.
@@ -233,7 +227,8 @@ impl Registry {
         for object in self.list(resource, &ListOptions::default())?.objects {
             let (namespace, name) = (&*object.key.namespace, &*object.key.name);
             let target = Target { resource, namespace, name, subresource: "" };
-            match self.delete_own(target, &DeleteOptions::default()) {
+            let write = WriteOptions::default();
+            match Self::at_once(self.remove(&Write::of_server(target, &write), &DeleteOptions::default())) {
                 Err(error) if error.code != 404 => return Err(error),
                 _ => {}
             }

@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 use super::{
     Registry, Resource, decode,
     delete::{DeleteOptions, Preconditions},
+    kinds::check::selects,
     resource::text,
-    strategy,
-    write::{Ownership, Target, WriteOptions},
+    write::{Target, Write, WriteOptions},
 };
 use crate::error::{Cause, Details, Error, Reason, Result};
 
@@ -54,7 +54,7 @@ impl Registry {
             .objects
             .iter()
             .map(|object| decode::stored(object))
-            .filter(|budget| strategy::selects(&budget["spec"]["selector"], &pod["metadata"]["labels"]))
+            .filter(|budget| selects(&budget["spec"]["selector"], &pod["metadata"]["labels"]))
             .collect();
         match covering.as_slice() {
             [] => Ok(()),
@@ -91,7 +91,7 @@ impl Registry {
         };
         let budget =
             Target { resource: budgets, namespace: target.namespace, name: &name, subresource: "status" };
-        self.mutate(budget, options, Ownership::Track, &change).await?;
+        self.change(&Write::new(budget, options), &change).await?;
         Ok(())
     }
 
@@ -112,7 +112,7 @@ impl Registry {
             Ok(new)
         };
         let target = Target { subresource: "status", ..target };
-        self.mutate(target, options, Ownership::Track, &change).await?;
+        self.change(&Write::new(target, options), &change).await?;
         Ok(())
     }
 }

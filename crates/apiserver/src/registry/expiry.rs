@@ -66,15 +66,12 @@ impl Expiry {
         expiry
     }
 
-    /// An object was written.
-    pub(super) fn add(self: &Arc<Self>, table: &TableName, object: &Object) {
-        if *table != self.table {
-            return;
-        }
+    /// An event was written.
+    pub(super) fn add(self: &Arc<Self>, event: &Object) {
         let now = self.environment.now();
         let mut state = self.state();
         let ttl = state.ttl;
-        state.due.push_back(due(object, now, ttl));
+        state.due.push_back(due(event, now, ttl));
         drop(state);
         self.wait();
     }

@@ -52,6 +52,16 @@ pub(super) fn has_finalizers(object: &Value) -> bool {
     meta(object, "finalizers").as_array().is_some_and(|list| !list.is_empty())
 }
 
+/// Makes an object wait for a finalizer when it is deleted.
+pub(super) fn add_finalizer(object: &mut Value, finalizer: &str) {
+    let finalizers = metadata(object).entry("finalizers").or_insert_with(|| json!([]));
+    if let Some(list) = finalizers.as_array_mut()
+        && !list.iter().any(|one| one == finalizer)
+    {
+        list.push(json!(finalizer));
+    }
+}
+
 /// Whether the object is being deleted.
 pub(super) fn is_deleting(object: &Value) -> bool {
     meta(object, "deletionTimestamp").is_string()

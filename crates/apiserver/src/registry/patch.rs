@@ -11,7 +11,8 @@ use super::{
     resource::text,
     scale,
     write::{
-        FieldValidation, Ownership, Target, WriteOptions, Written, clean, decoded, reset_fields, zero_of,
+        FieldValidation, Ownership, Target, Write, WriteOptions, Written, clean, decoded, reset_fields,
+        zero_of,
     },
 };
 use crate::{
@@ -75,7 +76,7 @@ impl Registry {
             *warnings.lock().unwrap_or_else(PoisonError::into_inner) = told;
             Ok(new)
         };
-        let object = self.mutate(target, options, Ownership::Track, &change).await?;
+        let object = self.change(&Write::new(target, options), &change).await?;
         let warnings = warnings.into_inner().unwrap_or_else(PoisonError::into_inner);
         Ok(Written { object, created: false, warnings })
     }
@@ -114,10 +115,11 @@ impl Registry {
                 _ => Ok(merged),
             }
         };
+        let write = Write::new(target, options).with(Ownership::Done);
         let (object, created) = if target.subresource.is_empty() {
-            self.upsert(target, options, Ownership::Done, &merged).await?
+            self.upsert(&write, &merged).await?
         } else {
-            (self.mutate(target, options, Ownership::Done, &|live| merged(Some(live))).await?, false)
+            (self.change(&write, &|live| merged(Some(live))).await?, false)
         };
         Ok(Written { object, created, warnings })
     }
@@ -160,7 +162,7 @@ impl Registry {
             };
             scale::set(resource, old, &after)
         };
-        let object = self.mutate(target, options, Ownership::Scale, &change).await?;
+        let object = self.change(&Write::new(target, options).with(Ownership::Scale), &change).await?;
         let shown = scale::of(resource, &object.into_value())?;
         Ok(Written { object: super::Presented::Converted(shown), created: false, warnings: Vec::new() })
     }

@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::strategy::{Selectable, Strategy};
 use crate::{
     error::{Error, Named, Result},
     schema::{TypeRef, json::at},
@@ -62,6 +63,10 @@ pub struct Resource {
     pub table: TableName,
     /// Where it comes from.
     pub origin: Origin,
+    /// All that is special about its kind.
+    pub(crate) strategy: &'static Strategy,
+    /// The fields that selectors may name besides name and namespace.
+    pub(super) selectable: Vec<Selectable>,
     pub(super) schema: OnceLock<TypeRef>,
 }
 
@@ -90,9 +95,7 @@ impl Resource {
 
     /// How validation messages name the kind.
     pub fn named_kind(&self) -> Named<'_> {
-        // Events are of the core group, whichever door they came in by.
-        let group = if &*self.group == "events.k8s.io" { "" } else { &self.group };
-        Named { group, resource: &self.kind }
+        Named { group: self.strategy.stored_group.unwrap_or(&self.group), resource: &self.kind }
     }
 
     /// Whether the resource has the subresource.
@@ -159,6 +162,7 @@ impl Row {
     /// The resource that the line describes.
     pub(super) fn into_resource(self, group: &str, version: &str, definition: String) -> Resource {
         let subresources = self.subresources.into_iter().map(|row| row.into_subresource(group, version));
+        let strategy = super::kinds::built_in(group, version, &self.resource);
         Resource {
             group: group.into(),
             version: version.into(),
@@ -170,9 +174,11 @@ impl Row {
             namespaced: self.scope == "Namespaced",
             verbs: self.verbs,
             subresources: subresources.collect(),
-            table: super::catalog::table_of(group, &self.resource),
+            table: super::catalog::table_of(strategy.stored_group.unwrap_or(group), &self.resource),
             plural: self.resource.into(),
             origin: Origin::BuiltIn { definition },
+            strategy,
+            selectable: strategy.selectable.to_vec(),
             schema: OnceLock::new(),
         }
     }

@@ -3,7 +3,7 @@
 mod demand;
 
 use self::demand::{FieldDemands, LabelDemands};
-use super::{event, metadata::qualified_name_error, resource::Resource};
+use super::{metadata::qualified_name_error, resource::Resource};
 use crate::{
     error::{Error, Result},
     store::Object,
@@ -197,16 +197,19 @@ fn unescape(value: &str) -> String {
 }
 
 fn field_place(resource: &Resource, field: &str) -> Result<FieldPlace> {
-    let stored = if event::is_modern(resource) { event::core_field(field) } else { field.into() };
+    let stored = match &resource.strategy.conversion {
+        Some(conversion) => (conversion.stored_field)(field),
+        None => field.into(),
+    };
     match &*stored {
         "metadata.name" => Ok(FieldPlace::Name),
         "metadata.namespace" if resource.namespaced || resource.custom().is_none() => {
             Ok(FieldPlace::Namespace)
         }
         _ => resource
-            .selectable_fields()
+            .selectable
             .iter()
-            .position(|known| *known == stored)
+            .position(|known| known.name == stored)
             .map(FieldPlace::Own)
             .ok_or_else(|| unsupported_field(resource, field)),
     }
@@ -214,11 +217,11 @@ fn field_place(resource: &Resource, field: &str) -> Result<FieldPlace> {
 
 /// Kinds that have selectable fields of their own say it in their own words, all others in common ones.
 fn unsupported_field(resource: &Resource, field: &str) -> Error {
-    let own = resource.custom().is_some() || !resource.selectable_fields().is_empty();
-    Error::bad_request(match (&*resource.group, &*resource.plural) {
-        ("batch", "jobs") => format!("field label \"{field}\" not supported for Job"),
-        _ if own => format!("field label not supported: {field}"),
-        _ => {
+    let own = resource.custom().is_some() || !resource.selectable.is_empty();
+    Error::bad_request(match resource.strategy.unknown_field {
+        Some(unknown) => unknown(field),
+        None if own => format!("field label not supported: {field}"),
+        None => {
             format!(
                 "\"{field}\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\""
             )

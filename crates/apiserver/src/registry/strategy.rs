@@ -1,178 +1,357 @@
-//! What sets one kind apart: defaults, generations, status, validation and the manner of its deletion.
+//! A kind as a value: all that sets the objects of one kind apart.
 //!
-//! Everything here is pure: an object and its old version in, a changed object or causes out.
+//! Every built-in kind has a [`Strategy`] in `kinds`, and custom kinds share one. The catalogue finds it once, when a
+//! resource is made; what reads and writes objects calls its functions and never asks which kind it has. But for the
+//! hooks everything here is pure: an object and its old version in, a changed object or causes out.
 
-pub(super) mod certificates;
-mod check;
-mod cluster;
-mod config;
-mod namespace;
-mod network;
-mod pod;
-mod policy;
-mod service;
-mod storage;
-mod warnings;
-mod workload;
+pub(super) mod built_in;
+pub(super) mod custom;
 
-use std::{collections::BTreeMap, sync::LazyLock};
+use std::borrow::Cow;
 
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
-pub(super) use self::warnings::warnings;
 use super::{
-    crd,
+    Registry,
     metadata::{self, NameRule, has_finalizers, meta},
     resource::{Resource, text},
 };
 use crate::{
-    admission::configuration,
+    auth::Identity,
     environment::Environment,
     error::{Cause, Error, Result},
+    store::Object,
 };
 
-/// Built-in resources whose objects count the changes of their spec.
-const WITH_GENERATION: [(&str, &str); 25] = [
-    ("", "pods"),
-    ("", "podtemplates"),
-    ("", "replicationcontrollers"),
-    ("admissionregistration.k8s.io", "mutatingadmissionpolicies"),
-    ("admissionregistration.k8s.io", "mutatingadmissionpolicybindings"),
-    ("admissionregistration.k8s.io", "mutatingwebhookconfigurations"),
-    ("admissionregistration.k8s.io", "validatingadmissionpolicies"),
-    ("admissionregistration.k8s.io", "validatingadmissionpolicybindings"),
-    ("admissionregistration.k8s.io", "validatingwebhookconfigurations"),
-    ("apiextensions.k8s.io", "customresourcedefinitions"),
-    ("apps", "daemonsets"),
-    ("apps", "deployments"),
-    ("apps", "replicasets"),
-    ("apps", "statefulsets"),
-    ("autoscaling", "horizontalpodautoscalers"),
-    ("batch", "cronjobs"),
-    ("batch", "jobs"),
-    ("discovery.k8s.io", "endpointslices"),
-    ("flowcontrol.apiserver.k8s.io", "flowschemas"),
-    ("flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations"),
-    ("networking.k8s.io", "ingressclasses"),
-    ("networking.k8s.io", "ingresses"),
-    ("networking.k8s.io", "networkpolicies"),
-    ("policy", "poddisruptionbudgets"),
-    ("scheduling.k8s.io", "priorityclasses"),
-];
+/// All that is special about a kind. A kind without a word about something is as [`Strategy::PLAIN`] is.
+#[derive(Debug)]
+pub(crate) struct Strategy {
+    /// How its objects are decoded, filled in and checked: as types of Kubernetes, or by a schema of somebody's own.
+    pub(super) form: &'static Form,
+    /// Which names its objects may have.
+    pub(super) name_rule: NameRule,
+    /// What `metadata.generation` counts.
+    pub(super) generation: Generation,
+    /// The fields that selectors may name besides name and namespace.
+    pub(super) selectable: &'static [Selectable],
+    /// What is said of a field that selectors may not name, if not what is said of all kinds.
+    pub(super) unknown_field: Option<fn(&str) -> String>,
 
-/// Whether the resource is the built-in one of this group and name.
-fn is(resource: &Resource, group: &str, plural: &str) -> bool {
-    &*resource.group == group && &*resource.plural == plural && resource.custom().is_none()
+    /// Fills in what a body leaves out.
+    pub(super) defaults: fn(&mut Value),
+    /// Changes a new object after it was filled in: what only the server may say, and who asks.
+    pub(super) prepare_create: fn(&mut Value, &Identity),
+    /// Changes a new version before it is filled in: what a writer may not change, or did not mean to.
+    pub(super) prepare_update: fn(new: &mut Value, old: &Value),
+    /// Changes a new version of the status.
+    pub(super) prepare_status: fn(new: &mut Value, old: &Value, &Environment),
+    /// The metadata that a write of the status may change.
+    pub(super) status_metadata: &'static [&'static str],
+    /// Subresources that are written in a manner of their own.
+    pub(super) parts: &'static [Part],
+    /// Adds to a new object what the server decides and nobody owns.
+    pub(super) complete_create: fn(&mut Value, &Environment),
+    /// The same for a new version.
+    pub(super) complete_update: fn(new: &mut Value, old: &Value),
+    /// What is wrong with an object.
+    pub(super) validate: fn(new: &Value, old: Option<&Value>) -> Vec<Cause>,
+    /// What is wrong with a written status.
+    pub(super) validate_status: fn(&Value) -> Vec<Cause>,
+    /// What is valid and yet hardly what was meant.
+    pub(super) warnings: fn(new: &Value, old: Option<&Value>) -> Vec<String>,
+    /// Whether a PUT of what is not there creates it.
+    pub(super) creates_on_update: bool,
+
+    /// Why the object of this name cannot be deleted.
+    pub(super) undeletable: fn(&str) -> Option<&'static str>,
+    /// Changes an object when its deletion is first asked for.
+    pub(super) begin_deletion: fn(&mut Value, &Environment),
+    /// How long the object may take to end, given what the client asks for.
+    pub(super) grace_period: fn(&Value, Option<i64>) -> i64,
+    /// Whether its end is a matter of seconds at all.
+    pub(super) has_grace_period: bool,
+    /// What an object looks like while it waits for its end.
+    pub(super) terminating: fn(&mut Value),
+    /// Whether a deleted object without finalizers can go.
+    pub(super) may_vanish: fn(&Value) -> bool,
+    /// Whether dependents stay when nobody says what becomes of them, as the first versions of some kinds did it.
+    pub(super) orphans_by_default: bool,
+    /// What a client should know that does not say what becomes of dependents.
+    pub(crate) orphan_warning: Option<&'static str>,
+    /// Whether a deletion is answered with the last state of the object, or with a `Status`.
+    pub(crate) returns_deleted: bool,
+
+    /// How this version differs from the one that is stored, where it does.
+    pub(super) conversion: Option<Conversion>,
+    /// The group under which objects are stored, where a kind is served by two.
+    pub(super) stored_group: Option<&'static str>,
+    /// What Kubernetes says to whoever uses a kind that it would like to be rid of.
+    pub(crate) deprecation: Option<&'static str>,
+
+    /// The cells that `kubectl get` shows; without it, name and age.
+    pub(crate) row: Option<Row>,
+    /// What is worth knowing about a row besides its cells.
+    pub(crate) row_conditions: fn(&Value) -> Option<Value>,
+
+    /// Reserves what an object needs and only one object can have.
+    pub(super) reserve: Option<Reserve>,
+    /// What follows from a committed object.
+    pub(super) after_write: fn(&Registry, &Object),
+    /// What follows from a removed object.
+    pub(super) after_removal: fn(&Registry, &Resource, &Object),
+    /// Answers an object that is a question and is not stored.
+    pub(super) review: Option<Review>,
 }
 
-pub(super) fn is_service(resource: &Resource) -> bool {
-    is(resource, "", "services")
+/// Makes the cells of a row.
+pub(crate) type Row = fn(&Value, Timestamp) -> Vec<Value>;
+
+/// Takes what a new or changed object needs.
+pub(super) type Reserve =
+    fn(&Registry, &Resource, new: &mut Value, old: Option<&Value>) -> Result<Box<dyn Reservation>>;
+
+/// Makes the answer to a question that a user has sent.
+pub(super) type Review = fn(&Registry, &Resource, &Identity, &mut Value) -> Result<()>;
+
+/// What a write has taken and no stored object holds yet. Dropped, it is free again.
+pub(super) trait Reservation: Send {
+    /// The write was committed: what it took is the object's, and what that held before and needs no more is free.
+    fn keep(self: Box<Self>, old: Option<&Value>, stored: &Value);
 }
 
-fn has_generation(resource: &Resource) -> bool {
-    resource.custom().is_some() || WITH_GENERATION.contains(&(&*resource.group, &*resource.plural))
+/// How the objects of built-in and of custom kinds differ in every step.
+#[derive(Debug)]
+pub(super) struct Form {
+    /// Makes a body into an object of the kind. Fails with what Go's decoder says.
+    pub(super) decode: fn(&Resource, &mut Value) -> Result<(), String>,
+    /// The same of an object that admission has patched.
+    pub(super) decode_patched: fn(&Resource, &mut Value) -> Result<(), String>,
+    /// Fills in what an object leaves out.
+    pub(super) fill: fn(&Resource, &mut Value),
+    /// Makes a decoded body into a new version of an object, through a subresource or not.
+    pub(super) prepare_update: fn(&Resource, &str, new: &mut Value, old: &Value, &Environment),
+    /// What is wrong with an object that was written through a subresource or not.
+    pub(super) validate: fn(&Resource, &str, new: &Value, old: Option<&Value>) -> Vec<Cause>,
 }
 
-/// Makes a decoded body into a new object of its kind.
-pub(super) fn prepare_create(resource: &Resource, object: &mut Value, environment: &Environment) {
-    if has_generation(resource) {
-        metadata::metadata(object).insert("generation".into(), json!(1));
+/// A subresource that is written in a manner of its own.
+#[derive(Debug)]
+pub(super) struct Part {
+    /// The subresource.
+    pub(super) name: &'static str,
+    /// Keeps what the subresource may not change, if that is not what a write of the whole may not change either.
+    pub(super) prepare: Option<fn(new: &mut Value, old: &Value, &Environment)>,
+    /// What is wrong with the outcome, if not what is wrong with any object of the kind.
+    pub(super) validate: Option<fn(new: &Value, old: Option<&Value>) -> Vec<Cause>>,
+    /// Whether a change is one of what the author wants.
+    pub(super) raises_generation: bool,
+}
+
+/// What `metadata.generation` counts.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Generation {
+    /// Nothing: objects have none.
+    None,
+    /// Nothing: it is 1 and stays so.
+    One,
+    /// The changes of which the function says so, given the subresource.
+    Changes(fn(&Resource, &str, new: &Value, old: &Value) -> bool),
+}
+
+/// A field that selectors may name.
+#[derive(Debug, Clone)]
+pub(crate) struct Selectable {
+    /// Its name in selectors.
+    pub(super) name: Cow<'static, str>,
+    /// Where it is.
+    pub(super) pointer: Cow<'static, str>,
+    /// Where it is if it is not there.
+    pub(super) otherwise: Option<&'static str>,
+    /// Its value where it has none.
+    pub(super) absent: &'static str,
+}
+
+/// How a version that is served differs from the one that is stored.
+#[derive(Debug)]
+pub(super) struct Conversion {
+    /// A stored object as this version shows it.
+    pub(super) show: fn(Value) -> Value,
+    /// An object of this version as it is stored.
+    pub(super) store: fn(Value) -> Value,
+    /// A field that a selector names, as it is stored.
+    pub(super) stored_field: fn(&str) -> Cow<'_, str>,
+}
+
+impl Strategy {
+    /// A built-in kind about which there is nothing to say.
+    pub(super) const PLAIN: Self = Self {
+        form: &built_in::FORM,
+        name_rule: NameRule::Subdomain,
+        generation: Generation::None,
+        selectable: &[],
+        unknown_field: None,
+        defaults: |_| {},
+        prepare_create: |_, _| {},
+        prepare_update: |_, _| {},
+        prepare_status: |_, _, _| {},
+        // Kubelets and controllers annotate what they report on in the same write.
+        status_metadata: &["annotations", "finalizers"],
+        parts: &[],
+        complete_create: |_, _| {},
+        complete_update: |_, _| {},
+        validate: |_, _| Vec::new(),
+        validate_status: |_| Vec::new(),
+        warnings: |_, _| Vec::new(),
+        creates_on_update: false,
+        undeletable: |_| None,
+        begin_deletion: |_, _| {},
+        grace_period: |_, _| 0,
+        has_grace_period: true,
+        terminating: |_| {},
+        may_vanish: |_| true,
+        orphans_by_default: false,
+        orphan_warning: None,
+        returns_deleted: false,
+        conversion: None,
+        stored_group: None,
+        deprecation: None,
+        row: None,
+        row_conditions: |_| None,
+        reserve: None,
+        after_write: |_, _| {},
+        after_removal: |_, _, _| {},
+        review: None,
+    };
+
+    /// The manner in which a subresource is written, if it is its own.
+    fn part(&self, subresource: &str) -> Option<&'static Part> {
+        self.parts.iter().find(|part| part.name == subresource)
     }
-    if resource.has("status")
-        && let Some(map) = object.as_object_mut()
-    {
-        // The status belongs to whoever observes, not to whoever creates.
-        map.remove("status");
-    }
-    apply_defaults(resource, object, environment);
-    if is(resource, "", "namespaces") {
-        namespace::prepare_create(object);
-    }
 }
 
-/// Adds to a new object what the server decides and nobody owns.
-pub(super) fn complete_new(resource: &Resource, object: &mut Value, environment: &Environment) {
-    if resource.custom().is_none() {
-        workload::complete_new(resource, object);
-        storage::complete_new(resource, object, environment);
-        if is_service(resource) {
-            service::complete(object);
+impl Generation {
+    /// Counts the changes of everything but metadata and status.
+    pub(super) const SPEC: Self = Self::Changes(|_, _, new, old| changed(new, old, true));
+}
+
+/// Whether anything but the metadata has changed, or but metadata and status.
+pub(super) fn changed(new: &Value, old: &Value, but_status: bool) -> bool {
+    let fields = |object| {
+        let all = Value::as_object(object).into_iter().flatten();
+        all.filter(|(key, _)| key.as_str() != "metadata" && !(but_status && key.as_str() == "status"))
+    };
+    fields(new).count() != fields(old).count() || fields(new).any(|(key, value)| old.get(key) != Some(value))
+}
+
+impl Selectable {
+    /// A field that is where its name says.
+    pub(super) const fn new(name: &'static str, pointer: &'static str) -> Self {
+        Self { name: Cow::Borrowed(name), pointer: Cow::Borrowed(pointer), otherwise: None, absent: "" }
+    }
+
+    /// The same, which has the value `absent` where nobody set one.
+    pub(super) const fn with_default(
+        name: &'static str,
+        pointer: &'static str,
+        absent: &'static str,
+    ) -> Self {
+        Self { name: Cow::Borrowed(name), pointer: Cow::Borrowed(pointer), otherwise: None, absent }
+    }
+
+    /// The field of a custom kind, by its path without the leading dot.
+    pub(super) fn custom(path: &str) -> Self {
+        let pointer = format!("/{}", path.replace('.', "/"));
+        Self { name: path.to_owned().into(), pointer: pointer.into(), otherwise: None, absent: "" }
+    }
+
+    /// Its value in a stored object, as text.
+    pub(super) fn value(&self, object: &Value) -> String {
+        let pointer = match self.otherwise {
+            Some(otherwise) if text(object, &self.pointer).is_empty() => otherwise,
+            _ => &self.pointer,
+        };
+        match object.pointer(pointer) {
+            Some(Value::String(value)) => value.clone(),
+            Some(Value::Bool(value)) => value.to_string(),
+            Some(Value::Number(value)) => value.to_string(),
+            _ => self.absent.to_owned(),
         }
     }
 }
 
-/// Whether a selector matches labels.
-pub(super) fn selects(selector: &Value, labels: &Value) -> bool {
-    check::selects(selector, labels)
-}
-
-/// Makes a decoded body into a new version of `old`.
-pub(super) fn prepare_update(
-    resource: &Resource,
-    subresource: &str,
-    new: &mut Value,
-    old: &Value,
-    environment: &Environment,
-) {
-    if resource.custom().is_some() {
-        // The real server does it before anybody asks which part of the object is meant.
-        apply_defaults(resource, new, environment);
+/// What every kind does with an object, with what its strategy adds.
+impl Resource {
+    /// Fills in what a body leaves out.
+    pub(super) fn apply_defaults(&self, object: &mut Value) {
+        (self.strategy.form.fill)(self, object);
     }
-    match subresource {
-        "status" => {
-            keep_all_but_status(resource, new, old);
-            certificates::keep_verdict(resource, new, old, environment);
-            if resource.custom().is_none() {
-                apply_defaults(resource, new, environment);
-            }
+
+    /// Makes a decoded body into a new object.
+    pub(super) fn prepare_create(&self, object: &mut Value, user: &Identity) {
+        if !matches!(self.strategy.generation, Generation::None) {
+            metadata::metadata(object).insert("generation".into(), json!(1));
         }
-        "approval" => certificates::approve(new, old, environment),
-        "finalize" => namespace::keep_all_but_finalizers(new, old),
-        // The scheduler's word changes nothing that its author wrote.
-        "binding" => return,
-        _ => {
-            if resource.has("status") {
-                copy_top(old, new, "status");
-            }
-            service::keep_addresses(resource, new, old);
-            if is(resource, "", "namespaces") {
-                namespace::keep_finalizers(new, old);
-            }
-            if is(resource, "", "pods") {
-                pod::update::keep_priority(new, old);
-            }
-            certificates::keep_request(resource, new, old);
-            if resource.custom().is_none() {
-                apply_defaults(resource, new, environment);
-                workload::complete_changed(resource, new, old);
-                if is_service(resource) {
-                    service::complete(new);
-                }
-            }
+        if self.has("status")
+            && let Some(map) = object.as_object_mut()
+        {
+            // The status belongs to whoever observes, not to whoever creates.
+            map.remove("status");
+        }
+        self.apply_defaults(object);
+        (self.strategy.prepare_create)(object, user);
+    }
+
+    /// Makes a decoded body into a new version of `old`.
+    pub(super) fn prepare_update(
+        &self,
+        subresource: &str,
+        new: &mut Value,
+        old: &Value,
+        environment: &Environment,
+    ) {
+        (self.strategy.form.prepare_update)(self, subresource, new, old, environment);
+        if self.strategy.part(subresource).is_none_or(|part| part.raises_generation) {
+            self.count_generation(subresource, new, old);
         }
     }
-    count_generation(resource, subresource, new, old);
-}
 
-fn copy_top(from: &Value, to: &mut Value, field: &str) {
-    let Some(map) = to.as_object_mut() else { return };
-    match from.get(field) {
-        Some(value) => drop(map.insert(field.into(), value.clone())),
-        None => drop(map.remove(field)),
+    fn count_generation(&self, subresource: &str, new: &mut Value, old: &Value) {
+        if let Generation::Changes(changed) = self.strategy.generation {
+            let before = meta(old, "generation").as_i64().unwrap_or(0);
+            let changed = changed(self, subresource, new, old);
+            metadata::metadata(new).insert("generation".into(), json!(before + i64::from(changed)));
+        }
+    }
+
+    /// What is wrong with the object, if anything.
+    pub(super) fn validate(&self, subresource: &str, new: &Value, old: Option<&Value>) -> Vec<Cause> {
+        let mut causes = metadata::validate(new, self.strategy.name_rule);
+        causes.extend((self.strategy.form.validate)(self, subresource, new, old));
+        causes
+    }
+
+    /// Whether a deleted object can go: nothing and nobody waits for it.
+    pub(super) fn may_vanish(&self, object: &Value) -> bool {
+        !has_finalizers(object) && (self.strategy.may_vanish)(object)
+    }
+
+    /// Refuses to delete what the cluster cannot do without.
+    pub(super) fn allow_delete(&self, name: &str) -> Result<()> {
+        match (self.strategy.undeletable)(name) {
+            Some(why) => Err(Error::forbidden(self.named(), name, why)),
+            None => Ok(()),
+        }
     }
 }
 
+/// Keeps everything of `old` but its status and what else a write of the status may change.
 fn keep_all_but_status(resource: &Resource, new: &mut Value, old: &Value) {
     let mut kept = old.clone();
     copy_top(new, &mut kept, "status");
     metadata::copy_meta(new, &mut kept, "managedFields");
-    if resource.custom().is_none() {
-        // Kubelets and controllers annotate what they report on in the same write.
-        metadata::copy_meta(new, &mut kept, "annotations");
-        metadata::copy_meta(new, &mut kept, "finalizers");
-        if is(resource, "", "pods") || is(resource, "", "nodes") {
-            metadata::copy_meta(new, &mut kept, "labels");
-        }
+    for field in resource.strategy.status_metadata {
+        metadata::copy_meta(new, &mut kept, field);
     }
     if let Some(revision) = new.pointer("/metadata/resourceVersion").cloned() {
         metadata::metadata(&mut kept).insert("resourceVersion".into(), revision);
@@ -180,257 +359,19 @@ fn keep_all_but_status(resource: &Resource, new: &mut Value, old: &Value) {
     *new = kept;
 }
 
-fn count_generation(resource: &Resource, subresource: &str, new: &mut Value, old: &Value) {
-    // A priority class starts at one and stays there.
-    if !has_generation(resource) || is(resource, "scheduling.k8s.io", "priorityclasses") {
-        return;
-    }
-    let status_counts = resource.custom().is_some() && !resource.has("status");
-    let counted = |object: &Value| -> BTreeMap<String, Value> {
-        let fields = object.as_object().into_iter().flatten();
-        fields
-            .filter(|(key, _)| key.as_str() != "metadata" && (status_counts || key.as_str() != "status"))
-            .map(|(key, value)| (key.clone(), value.clone()))
-            .collect()
-    };
-    let before = meta(old, "generation").as_i64().unwrap_or(0);
-    // Its controller copies the annotations of a Deployment to its ReplicaSets, so they are a part of what is wished for.
-    let annotated = is(resource, "apps", "deployments") && subresource.is_empty();
-    let changed = counted(new) != counted(old) || annotated && annotations(new).ne(annotations(old));
-    metadata::metadata(new).insert("generation".into(), json!(before + i64::from(changed)));
-}
-
-/// The annotations of a Deployment but for those that its controller writes with the status.
-fn annotations(object: &Value) -> impl Iterator<Item = (&String, &Value)> {
-    let all = meta(object, "annotations").as_object().into_iter().flatten();
-    all.filter(|(key, _)| !key.starts_with("deployment.kubernetes.io/"))
-}
-
-/// Fills in what a body leaves out.
-pub(super) fn apply_defaults(resource: &Resource, object: &mut Value, environment: &Environment) {
-    if resource.custom().is_some() {
-        resource.schema().fill_defaults(object);
-        return;
-    }
-    resource.schema().normalize(object);
-    match (&*resource.group, &*resource.plural) {
-        ("", "pods") => pod::default_pod(object, environment),
-        ("", "services") => service::defaults(object),
-        ("", "namespaces") => namespace::defaults(object),
-        ("", "persistentvolumes" | "persistentvolumeclaims") | ("storage.k8s.io", _) => {
-            storage::defaults(resource, object);
-        }
-        ("", "secrets") | ("rbac.authorization.k8s.io", _) => config::defaults(resource, object),
-        ("", "nodes" | "limitranges" | "endpoints") | ("scheduling.k8s.io", _) => {
-            cluster::defaults(resource, object);
-        }
-        ("networking.k8s.io" | "discovery.k8s.io", _) => network::defaults(resource, object),
-        ("autoscaling" | "policy", _) => policy::defaults(resource, object),
-        ("apps" | "batch" | "", _) => workload::defaults(resource, object),
-        ("apiextensions.k8s.io", "customresourcedefinitions") => crd::defaults(object),
-        (configuration::GROUP, plural) => configuration::defaults(plural, object),
-        _ => {}
+/// Copies a field of the top level from one object to another, or removes it where the first has none.
+pub(super) fn copy_top(from: &Value, to: &mut Value, field: &str) {
+    let Some(map) = to.as_object_mut() else { return };
+    match from.get(field) {
+        Some(value) => drop(map.insert(field.into(), value.clone())),
+        None => drop(map.remove(field)),
     }
 }
 
 /// Sets a field that nobody has set.
-fn default(object: &mut Value, field: &str, value: impl FnOnce() -> Value) {
+pub(super) fn default(object: &mut Value, field: &str, value: impl FnOnce() -> Value) {
     let Some(map) = object.as_object_mut() else { return };
     if map.get(field).is_none_or(Value::is_null) {
         map.insert(field.to_owned(), value());
-    }
-}
-
-/// What is wrong with the object, if anything.
-pub(super) fn validate(
-    resource: &Resource,
-    subresource: &str,
-    new: &Value,
-    old: Option<&Value>,
-) -> Vec<Cause> {
-    let mut causes = metadata::validate(new, name_rule(resource));
-    if resource.custom().is_some() {
-        let found = resource.schema().validate(new, old).into_iter().map(Cause::from);
-        causes.extend(found.map(|cause| if subresource == "status" { within_status(cause) } else { cause }));
-        return causes;
-    }
-    if subresource == "status" {
-        if is(resource, "", "namespaces") {
-            causes.extend(namespace::validate_status(new));
-        }
-        causes.extend(workload::validate::status(resource, new));
-        return causes;
-    }
-    causes.extend(match (&*resource.group, &*resource.plural) {
-        ("", "pods") => validate_pod(subresource, new, old),
-        ("", "configmaps" | "secrets") | ("rbac.authorization.k8s.io", _) => {
-            config::validate(resource, new, old)
-        }
-        ("", "nodes" | "events" | "endpoints" | "resourcequotas" | "limitranges")
-        | ("coordination.k8s.io" | "events.k8s.io" | "scheduling.k8s.io", _) => {
-            cluster::validate(resource, new, old)
-        }
-        ("", "services") => service::validate(new, old),
-        ("", "persistentvolumes" | "persistentvolumeclaims") | ("storage.k8s.io", _) => {
-            storage::validate(resource, new, old)
-        }
-        ("networking.k8s.io" | "discovery.k8s.io", _) => network::validate(resource, new, old),
-        ("autoscaling" | "policy", _) => policy::validate(resource, new),
-        ("apps" | "batch", _) | ("", "replicationcontrollers" | "podtemplates") => {
-            workload::validate::workload(resource, new, old)
-        }
-        ("apiextensions.k8s.io", "customresourcedefinitions") => crd::validate(new, old),
-        (certificates::GROUP, _) => certificates::validate(resource, new, old),
-        (configuration::GROUP, plural) => configuration::validate(plural, new, old),
-        _ => Vec::new(),
-    });
-    causes
-}
-
-/// The real server checks a written status by itself, and its messages begin inside of it.
-fn within_status(mut cause: Cause) -> Cause {
-    if let Some(inside) = cause.field.strip_prefix("status.") {
-        cause.message =
-            cause.message.replace(&format!("{} in body", cause.field), &format!("{inside} in body"));
-    }
-    cause
-}
-
-fn validate_pod(subresource: &str, new: &Value, old: Option<&Value>) -> Vec<Cause> {
-    let mut causes = Vec::new();
-    match (subresource, old) {
-        ("binding", _) => {}
-        ("ephemeralcontainers", Some(old)) => pod::update::debug(&mut causes, new, old),
-        ("resize", Some(old)) => pod::update::resize(&mut causes, new, old),
-        (_, old) => {
-            pod::validate::spec(&mut causes, &new["spec"], "spec");
-            if let Some(old) = old {
-                pod::update::update(&mut causes, new, old);
-            }
-        }
-    }
-    causes
-}
-
-fn name_rule(resource: &Resource) -> NameRule {
-    match (&*resource.group, &*resource.plural) {
-        ("", "namespaces") => NameRule::Label,
-        ("", "services") => NameRule::Label,
-        // A bundle's name is checked together with its signer's.
-        ("rbac.authorization.k8s.io", _) | (certificates::GROUP, "clustertrustbundles") => {
-            NameRule::PathSegment
-        }
-        _ => NameRule::Subdomain,
-    }
-}
-
-/// How long the object may take to end.
-pub(super) fn grace_period(resource: &Resource, object: &Value, asked: Option<i64>) -> i64 {
-    if is(resource, "", "pods") { pod::grace_period(object, asked) } else { 0 }
-}
-
-/// Whether deletion of the kind is a matter of seconds at all; a namespace takes what it takes.
-pub(super) fn has_grace(resource: &Resource) -> bool {
-    !is(resource, "", "namespaces")
-}
-
-/// Whether a deleted object can go: nothing and nobody waits for it.
-pub(super) fn may_vanish(resource: &Resource, object: &Value) -> bool {
-    if has_finalizers(object) {
-        return false;
-    }
-    if is(resource, "", "namespaces") {
-        return object.pointer("/spec/finalizers").and_then(Value::as_array).is_none_or(Vec::is_empty);
-    }
-    !is(resource, "", "pods") || meta(object, "deletionGracePeriodSeconds").as_i64().unwrap_or(0) == 0
-}
-
-/// What an object looks like once its deletion has begun.
-pub(super) fn begin_deletion(resource: &Resource, object: &mut Value) {
-    if is(resource, "", "namespaces") {
-        object["status"] = json!({"phase": "Terminating"});
-    }
-}
-
-/// Whether a PUT of what is not there creates it.
-pub(super) fn creates_on_update(resource: &Resource) -> bool {
-    matches!(
-        (&*resource.group, &*resource.plural),
-        ("", "events" | "services" | "endpoints" | "limitranges")
-            | ("events.k8s.io", "events")
-            | ("node.k8s.io", "runtimeclasses")
-            | ("coordination.k8s.io", "leases")
-            | ("rbac.authorization.k8s.io", _)
-    ) && resource.custom().is_none()
-}
-
-/// Whether dependents stay when nobody says what becomes of them, as the first versions of these kinds did it.
-pub(super) fn orphans_by_default(resource: &Resource) -> bool {
-    is(resource, "batch", "jobs") || is(resource, "", "replicationcontrollers")
-}
-
-/// Some objects the cluster cannot do without.
-pub(super) fn allow_delete(resource: &Resource, name: &str) -> Result<()> {
-    let needed = ["default", "kube-public", "kube-system"].contains(&name);
-    if needed && is(resource, "", "namespaces") {
-        return Err(Error::forbidden(resource.named(), name, "this namespace may not be deleted"));
-    }
-    if is(resource, "scheduling.k8s.io", "priorityclasses") && cluster::SYSTEM_CLASSES.contains(&name) {
-        let why = "this is a system priority class and cannot be deleted";
-        return Err(Error::forbidden(resource.named(), name, why));
-    }
-    Ok(())
-}
-
-/// The fields that selectors of a built-in kind may name.
-pub(super) fn selectable(group: &str, plural: &str) -> &'static [String] {
-    type Table = BTreeMap<(&'static str, &'static str), Vec<String>>;
-    static FIELDS: LazyLock<Table> = LazyLock::new(|| {
-        const EVENT: &str = "involvedObject.kind,involvedObject.namespace,involvedObject.name,involvedObject.uid,\
-            involvedObject.apiVersion,involvedObject.resourceVersion,involvedObject.fieldPath,reason,\
-            reportingComponent,source,type";
-        const ROWS: [(&str, &str, &str); 9] = [
-            (
-                "",
-                "pods",
-                "spec.nodeName,spec.restartPolicy,spec.schedulerName,spec.serviceAccountName,spec.hostNetwork,\
-                 status.phase,status.podIP,status.nominatedNodeName",
-            ),
-            ("", "nodes", "spec.unschedulable"),
-            ("", "events", EVENT),
-            ("", "secrets", "type"),
-            ("", "namespaces", "status.phase"),
-            ("", "services", "spec.clusterIP,spec.type"),
-            ("", "replicationcontrollers", "status.replicas"),
-            ("batch", "jobs", "status.successful"),
-            ("certificates.k8s.io", "certificatesigningrequests", "spec.signerName"),
-        ];
-        ROWS.iter()
-            .map(|(group, plural, fields)| {
-                ((*group, *plural), fields.split(',').map(str::to_owned).collect())
-            })
-            .collect()
-    });
-    let group = if group == "events.k8s.io" { "" } else { group };
-    let row = FIELDS.iter().find(|((own_group, own_plural), _)| *own_group == group && *own_plural == plural);
-    row.map_or(&[], |(_, fields)| fields.as_slice())
-}
-
-/// The value of a selectable field as text.
-pub(super) fn field_value(object: &Value, field: &str) -> String {
-    let pointer = match field {
-        // Events of the newer kind name their source elsewhere.
-        "source" if text(object, "/source/component").is_empty() => "/reportingComponent".to_owned(),
-        "source" => "/source/component".to_owned(),
-        "status.successful" => "/status/succeeded".to_owned(),
-        _ => format!("/{}", field.trim_start_matches('.').replace('.', "/")),
-    };
-    match object.pointer(&pointer) {
-        Some(Value::String(value)) => value.clone(),
-        Some(Value::Bool(value)) => value.to_string(),
-        Some(Value::Number(value)) => value.to_string(),
-        _ if matches!(field, "spec.unschedulable" | "spec.hostNetwork") => "false".into(),
-        _ if matches!(field, "status.replicas" | "status.successful") => "0".into(),
-        _ => String::new(),
     }
 }

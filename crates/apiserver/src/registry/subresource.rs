@@ -3,15 +3,12 @@
 use serde_json::{Value, json};
 
 use super::{
-    Presented, Registry, Resource,
+    Attributes, Operation, Presented, Registry, Resource,
     resource::text,
     scale,
-    write::{Ownership, Target, WriteOptions},
+    write::{Ownership, Target, Write, WriteOptions},
 };
-use crate::{
-    admission::{Attributes, Operation},
-    error::{Error, Result},
-};
+use crate::error::{Error, Result};
 
 impl Registry {
     /// The scale of an object.
@@ -28,7 +25,7 @@ impl Registry {
     ) -> Result<Value> {
         let resource = target.resource;
         let change = |old: &Value| scale::set(resource, old, wanted);
-        let object = self.mutate(target, options, Ownership::Scale, &change).await?;
+        let object = self.change(&Write::new(target, options).with(Ownership::Scale), &change).await?;
         scale::of(resource, &object.into_value())
     }
 
@@ -67,6 +64,6 @@ impl Registry {
             }
             Ok(pod)
         };
-        Ok(self.mutate(target, options, Ownership::Track, &change).await?)
+        Ok(self.change(&Write::new(target, options), &change).await?)
     }
 }

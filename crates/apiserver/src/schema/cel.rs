@@ -24,7 +24,7 @@ mod types;
 mod urls;
 
 pub(crate) use admission::{Outcome, Scope, is_identifier};
-pub(crate) use authorizer::{Access, Asking, Deed, REQUEST_RESOURCE, Resource};
+pub(crate) use authorizer::{Access, AccessCheck, Asking, REQUEST_RESOURCE, Resource};
 pub(crate) use check::{Wanted, compile as compile_rule};
 pub(crate) use convert::{plain, to_json, typed};
 pub(crate) use cost::{most_in_a_request, whole};

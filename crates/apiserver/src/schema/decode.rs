@@ -17,18 +17,18 @@ const INT_OR_STRING: &str = "io.k8s.apimachinery.pkg.util.intstr.IntOrString";
 impl TypeRef {
     /// Why `object` cannot be decoded, in the words of Go's decoder; `None` when it can be.
     pub fn decode_error(&self, object: &Value) -> Option<String> {
-        let place = Place { owner: short_name(self.node()), path: String::new() };
+        let place = FieldPosition { owner: short_name(self.node()), path: String::new() };
         decode(self.types(), self.id(), object, &place)
     }
 }
 
 /// The struct that holds a value, and the path to it: Go names both, and no list indices.
-struct Place<'a> {
+struct FieldPosition<'a> {
     owner: &'a str,
     path: String,
 }
 
-fn decode(types: &Types, id: NodeId, value: &Value, place: &Place<'_>) -> Option<String> {
+fn decode(types: &Types, id: NodeId, value: &Value, place: &FieldPosition<'_>) -> Option<String> {
     let node = types.get(id);
     if value.is_null() {
         return None;
@@ -62,11 +62,11 @@ fn decode(types: &Types, id: NodeId, value: &Value, place: &Place<'_>) -> Option
     }
 }
 
-fn field(types: &Types, node: &Node, key: &str, value: &Value, place: &Place<'_>) -> Option<String> {
+fn field(types: &Types, node: &Node, key: &str, value: &Value, place: &FieldPosition<'_>) -> Option<String> {
     if let Some(child) = node.properties.get(key) {
         let path = if place.path.is_empty() { key.to_owned() } else { format!("{}.{key}", place.path) };
         let owner = if node.name.is_some() { short_name(node) } else { place.owner };
-        return decode(types, *child, value, &Place { owner, path });
+        return decode(types, *child, value, &FieldPosition { owner, path });
     }
     match node.additional {
         // The values of a map are reported as the map itself.
@@ -75,7 +75,7 @@ fn field(types: &Types, node: &Node, key: &str, value: &Value, place: &Place<'_>
     }
 }
 
-fn mismatch(found: &str, types: &Types, id: NodeId, place: &Place<'_>) -> String {
+fn mismatch(found: &str, types: &Types, id: NodeId, place: &FieldPosition<'_>) -> String {
     let wanted = go_type(types, id);
     if place.path.is_empty() {
         return format!("json: cannot unmarshal {found} into Go value of type {wanted}");
@@ -155,7 +155,7 @@ fn time_error(value: &Value, layout: &str) -> Option<String> {
     Some(format!("parsing time {text:?} as {layout:?}: cannot parse {text:?} as \"2006\""))
 }
 
-fn int_or_string_error(value: &Value, place: &Place<'_>) -> Option<String> {
+fn int_or_string_error(value: &Value, place: &FieldPosition<'_>) -> Option<String> {
     let found = match value {
         Value::String(_) => return None,
         Value::Number(number) => {

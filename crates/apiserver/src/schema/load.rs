@@ -48,7 +48,7 @@ impl TypeRef {
     /// Reads a schema as it stands.
     pub fn from_openapi(root: &Value, resolve: Resolve<'_>) -> Result<Self, LoadError> {
         let mut loader = Loader::new(resolve);
-        let id = loader.schema(root, &Place::root())?;
+        let id = loader.schema(root, &SchemaPosition::root())?;
         Ok(loader.finish(id))
     }
 
@@ -63,7 +63,7 @@ impl TypeRef {
     /// `kind` and `metadata` that every object has whatever its author wrote.
     pub fn custom(schema: &Value, preserve_unknown: bool, resolve: Resolve<'_>) -> Result<Self, LoadError> {
         let mut loader = Loader::new(resolve);
-        let mut place = Place::root();
+        let mut place = SchemaPosition::root();
         place.preserve = preserve_unknown;
         let id = loader.schema(schema, &place)?;
         loader.add_object_fields(id)?;
@@ -78,13 +78,13 @@ impl TypeRef {
 
 /// Where the loader is, and what the surroundings decide for the schema there.
 #[derive(Clone)]
-struct Place {
+struct SchemaPosition {
     path: String,
     depth: usize,
     preserve: bool,
 }
 
-impl Place {
+impl SchemaPosition {
     fn root() -> Self {
         Self { path: String::new(), depth: 0, preserve: false }
     }
@@ -141,7 +141,7 @@ impl<'a> Loader<'a> {
         let schema = (self.resolve)(name).ok_or_else(|| LoadError::UnknownReference(name.to_owned()))?;
         let id = self.reserve();
         self.names.insert(name.to_owned(), id);
-        let place = Place { path: name.to_owned(), ..Place::root() };
+        let place = SchemaPosition { path: name.to_owned(), ..SchemaPosition::root() };
         let mut node = self.node(&schema, &place)?;
         node.name = Some(name.to_owned());
         name_special(&mut node, name);
@@ -159,7 +159,7 @@ impl<'a> Loader<'a> {
         }
     }
 
-    fn schema(&mut self, schema: &Value, place: &Place) -> Result<NodeId, LoadError> {
+    fn schema(&mut self, schema: &Value, place: &SchemaPosition) -> Result<NodeId, LoadError> {
         if place.depth > MAX_DEPTH {
             return Err(LoadError::TooDeep);
         }
@@ -187,7 +187,7 @@ impl<'a> Loader<'a> {
         Ok(id)
     }
 
-    fn node(&mut self, schema: &Value, place: &Place) -> Result<Node, LoadError> {
+    fn node(&mut self, schema: &Value, place: &SchemaPosition) -> Result<Node, LoadError> {
         let object = schema.as_object().ok_or_else(|| place.malformed("", "a schema must be an object"))?;
         let mut node = Node {
             kind: kind_of(object, place)?,
@@ -216,7 +216,7 @@ impl<'a> Loader<'a> {
         &mut self,
         node: &mut Node,
         object: &Map<String, Value>,
-        place: &Place,
+        place: &SchemaPosition,
     ) -> Result<(), LoadError> {
         let preserve = place.preserve || node.preserve_unknown;
         if let Some(properties) = object.get("properties") {
@@ -256,7 +256,7 @@ impl<'a> Loader<'a> {
         &mut self,
         object: &Map<String, Value>,
         keyword: &str,
-        place: &Place,
+        place: &SchemaPosition,
     ) -> Result<Vec<NodeId>, LoadError> {
         let Some(list) = object.get(keyword) else {
             return Ok(Vec::new());
@@ -282,7 +282,7 @@ impl<'a> Loader<'a> {
     fn object_fields(&mut self, node: &mut Node) -> Result<(), LoadError> {
         for name in ["apiVersion", "kind"] {
             if !node.properties.contains_key(name) {
-                let id = self.schema(&serde_json::json!({"type": "string"}), &Place::root())?;
+                let id = self.schema(&serde_json::json!({"type": "string"}), &SchemaPosition::root())?;
                 node.properties.insert(name.to_owned(), id);
             }
         }
@@ -344,7 +344,7 @@ fn reference_of(object: &Map<String, Value>) -> Option<&str> {
     Some(reference.rsplit('/').next().unwrap_or(reference))
 }
 
-fn shape_of(node: &Node, place: &Place) -> Result<Shape, LoadError> {
+fn shape_of(node: &Node, place: &SchemaPosition) -> Result<Shape, LoadError> {
     Ok(match node.kind {
         None => Shape {
             map: Some(map_shape(node, place)?),
@@ -357,7 +357,7 @@ fn shape_of(node: &Node, place: &Place) -> Result<Shape, LoadError> {
     })
 }
 
-fn map_shape(node: &Node, place: &Place) -> Result<MapShape, LoadError> {
+fn map_shape(node: &Node, place: &SchemaPosition) -> Result<MapShape, LoadError> {
     let element = match node.additional {
         Additional::Schema(id) => Some(id),
         Additional::Allowed => Some(DEDUCED),
@@ -377,7 +377,7 @@ fn map_shape(node: &Node, place: &Place) -> Result<MapShape, LoadError> {
     Ok(MapShape { element, atomic })
 }
 
-fn list_shape(node: &Node, place: &Place) -> Result<ListShape, LoadError> {
+fn list_shape(node: &Node, place: &SchemaPosition) -> Result<ListShape, LoadError> {
     let relation = match (node.list_type.as_deref(), node.patch_strategy.as_deref()) {
         (Some("atomic"), _) => ListRelation::Atomic,
         (Some("set"), _) => ListRelation::Set,

@@ -32,43 +32,31 @@ pub struct Event {
     pub before: Option<Arc<Object>>,
 }
 
-/// So many changes keep their watch frames. Watchers that keep up read them within moments; who lags further
+/// So many changes keep what watchers have made of them. Watchers that keep up read it within moments; who lags further
 /// behind makes its own.
-const FRAMES: usize = 256;
+const SHARED: usize = 256;
 
-/// The largest object whose frames are kept: [`FRAMES`] of them are a few megabytes.
-const FRAMED: usize = 64 * 1024;
+/// The largest object for which it is kept: [`SHARED`] of them are a few megabytes.
+const SHARED_BYTES: usize = 64 * 1024;
 
-/// A change in the history, with its watch frame once somebody has asked for it.
+/// A change in the history, with what the first watcher has made of it for all of them.
 #[derive(Debug)]
 pub(super) struct Entry {
     pub(super) event: Event,
-    frame: OnceLock<Bytes>,
+    shared: OnceLock<Bytes>,
 }
 
 impl Entry {
-    /// The change as one line of a watch stream, encoded once for all watchers.
-    pub(super) fn frame(&self) -> Bytes {
-        let make = || {
-            let kind: &[u8] = match self.event.change {
-                Change::Added => b"ADDED",
-                Change::Modified => b"MODIFIED",
-                Change::Deleted => b"DELETED",
-            };
-            frame(kind, &self.event.object.bytes)
-        };
-        if self.size() > FRAMED { make() } else { self.frame.get_or_init(make).clone() }
+    /// What `make` makes of the change, once for all watchers.
+    pub(super) fn shared(&self, make: impl FnOnce(&Event) -> Bytes) -> Bytes {
+        let make = || make(&self.event);
+        if self.size() > SHARED_BYTES { make() } else { self.shared.get_or_init(make).clone() }
     }
 
     /// What keeping the change costs.
     fn size(&self) -> usize {
         self.event.object.bytes.len()
     }
-}
-
-/// A line of a watch stream.
-pub(super) fn frame(kind: &[u8], object: &[u8]) -> Bytes {
-    [b"{\"type\":\"", kind, b"\",\"object\":", object, b"}\n"].concat().into()
 }
 
 /// The last changes of a table in order.
@@ -104,10 +92,10 @@ impl History {
         if self.entries.len() == self.capacity {
             self.forget_oldest();
         }
-        let entry = Entry { event, frame: OnceLock::new() };
+        let entry = Entry { event, shared: OnceLock::new() };
         self.bytes += entry.size();
         self.entries.push_back(Arc::new(entry));
-        self.drop_frame();
+        self.drop_shared();
     }
 
     /// Forgets the oldest change. Who has not read it yet is too late.
@@ -129,12 +117,12 @@ impl History {
         self.bytes
     }
 
-    /// Gives back a frame that every watcher should have read: they take as much memory as the objects.
-    fn drop_frame(&mut self) {
-        let Some(at) = self.entries.len().checked_sub(FRAMES + 1) else { return };
+    /// Gives back what every watcher should have read: it takes as much memory as the objects.
+    fn drop_shared(&mut self) {
+        let Some(at) = self.entries.len().checked_sub(SHARED + 1) else { return };
         let entry = &mut self.entries[at];
-        if entry.frame.get().is_some() {
-            *entry = Arc::new(Entry { event: entry.event.clone(), frame: OnceLock::new() });
+        if entry.shared.get().is_some() {
+            *entry = Arc::new(Entry { event: entry.event.clone(), shared: OnceLock::new() });
         }
     }
 

@@ -55,23 +55,18 @@ pub struct Watch {
 
 /// One change as a watcher gets it.
 #[derive(Debug, Clone)]
-pub struct Seen(Arc<Entry>);
+pub struct WatchEvent(Arc<Entry>);
 
-impl Seen {
+impl WatchEvent {
     /// The change.
     pub fn event(&self) -> &Event {
         &self.0.event
     }
 
-    /// The change as a line of a watch stream of whole objects.
-    pub fn frame(&self) -> Bytes {
-        self.0.frame()
+    /// What `make` makes of the change. Watchers share it: the same must come out, whoever of them is first.
+    pub fn shared(&self, make: impl FnOnce(&Event) -> Bytes) -> Bytes {
+        self.0.shared(make)
     }
-}
-
-/// The line of a watch stream for an object, with an event type of the caller's choice.
-pub fn frame(kind: &str, object: &[u8]) -> Bytes {
-    super::history::frame(kind.as_bytes(), object)
 }
 
 pub(super) fn open(store: &Arc<Store>, name: &TableName, start: Start) -> Result<Watch, WatchError> {
@@ -108,7 +103,7 @@ impl Watch {
     }
 
     /// Waits for the next changes. Never returns an empty list.
-    pub async fn next(&mut self) -> Result<Vec<Seen>, Compacted> {
+    pub async fn next(&mut self) -> Result<Vec<WatchEvent>, Compacted> {
         loop {
             let changes = self.poll()?;
             if !changes.is_empty() {
@@ -122,7 +117,7 @@ impl Watch {
     }
 
     /// The changes that are there already, possibly none. Moves the cursor to the present if it got all.
-    pub fn poll(&mut self) -> Result<Vec<Seen>, Compacted> {
+    pub fn poll(&mut self) -> Result<Vec<WatchEvent>, Compacted> {
         self.changed.mark_unchanged();
         // Before the state: what is visible now is in the history then.
         let visible = self.store.visible();
@@ -135,7 +130,7 @@ impl Watch {
             Some(last) if found == BATCH || entries.len() < found => last.event.object.revision,
             _ => self.position.max(state.revision.min(visible)),
         };
-        Ok(entries.into_iter().map(Seen).collect())
+        Ok(entries.into_iter().map(WatchEvent).collect())
     }
 }
 

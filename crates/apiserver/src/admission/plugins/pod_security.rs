@@ -230,11 +230,11 @@ fn existing(registry: &Registry, namespace: &str, bound: Bound) -> Vec<String> {
 }
 
 /// What the checks see of a Pod, or of a template of one.
-struct Seen<'a> {
+struct PodView<'a> {
     pod: &'a Value,
 }
 
-impl<'a> Seen<'a> {
+impl<'a> PodView<'a> {
     fn spec(&self) -> &'a Value {
         &self.pod["spec"]
     }

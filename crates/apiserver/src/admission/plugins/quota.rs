@@ -18,7 +18,7 @@ const IGNORED: [(&str, &str); 2] = [("", "events"), ("events.k8s.io", "events")]
 
 impl Registry {
     /// What has to be written together with a write, so that quotas stay true; fails where they do not allow it.
-    pub(crate) fn charge(
+    pub(in crate::admission) fn charge_quotas(
         &self,
         request: &Attributes<'_>,
         object: &Value,

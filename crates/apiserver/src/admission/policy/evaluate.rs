@@ -9,7 +9,7 @@ use super::{super::review, Condition, PolicySpec, Validation};
 use crate::{
     admission::Attributes,
     registry::Resource,
-    schema::cel::{self, Access, Asking, CelError, Deed, Expression, REQUEST_RESOURCE, plain},
+    schema::cel::{self, Access, AccessCheck, Asking, CelError, Expression, REQUEST_RESOURCE, plain},
 };
 
 /// What expressions see.
@@ -33,9 +33,9 @@ pub(super) struct Outcome {
 
 impl Input<'_> {
     /// What the request is about, for those who want to know whether its sender may do something else with it.
-    fn deed(&self) -> Deed {
+    fn access_check(&self) -> AccessCheck {
         let target = self.request.target;
-        Deed::Resource(cel::Resource {
+        AccessCheck::Resource(cel::Resource {
             group: target.resource.group.to_string(),
             plural: target.resource.plural.to_string(),
             subresource: target.subresource.to_owned(),
@@ -116,7 +116,7 @@ pub(in crate::admission) fn variables(input: &Input<'_>) -> Variables {
         ("namespaceObject", plain(&input.namespace)),
         ("params", plain(&input.params)),
         ("authorizer", Asking::start(Arc::clone(&input.access))),
-        (REQUEST_RESOURCE, Asking::about(Arc::clone(&input.access), input.deed())),
+        (REQUEST_RESOURCE, Asking::about(Arc::clone(&input.access), input.access_check())),
     ];
     Variables { values, failed: HashMap::new() }
 }

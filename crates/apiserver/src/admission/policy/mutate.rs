@@ -12,12 +12,12 @@ use super::{
 };
 use crate::{
     admission::{
-        Attributes,
+        Admitting, Attributes,
         patch::{self, Problem},
     },
     error::{Cause, Error, Reason, Result},
     merge,
-    registry::{Registry, Resource},
+    registry::Resource,
     schema::cel::to_json,
 };
 
@@ -29,7 +29,7 @@ pub(super) struct Mutation {
     json_patch: Option<Condition>,
 }
 
-impl Registry {
+impl Admitting<'_> {
     /// The object after every policy that is concerned has had its way.
     pub(in crate::admission) async fn mutate_by_policies(
         &self,
@@ -37,7 +37,7 @@ impl Registry {
         mut object: Value,
         old: Option<&Value>,
     ) -> Result<Value> {
-        let known = self.mutations().in_force(self.store());
+        let known = self.chain.mutations.in_force(self.store());
         // Policies that want to be asked again, and among them those after which somebody changed something.
         let (mut asked, mut again) = (BTreeSet::new(), BTreeSet::new());
         for round in 0..2 {
@@ -88,7 +88,7 @@ impl Registry {
         };
         let (shown, old) = self.in_version(request, &resource, Some(object.clone()), old.cloned()).await?;
         let namespace = self.namespace_object(request);
-        let access = self.asker(request.user);
+        let access = self.access_of(request.user);
         let mut input = Input {
             request,
             resource: &resource,

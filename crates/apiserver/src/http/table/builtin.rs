@@ -1,24 +1,12 @@
-//! The columns and cells of the built-in kinds.
-//!
-//! Columns are data, recorded from a real server; cells are code, one function per kind.
-
-mod cells;
-mod cluster;
-mod network;
-mod pod;
-mod scaling;
-mod storage;
-mod workload;
+//! The columns of the built-in kinds, which are data recorded from a real server. Their cells are made by each kind.
 
 use std::{collections::BTreeMap, sync::LazyLock};
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::{Column, format};
-
-/// Makes the cells of a row.
-type Row = fn(&Value, Timestamp) -> Vec<Value>;
+use super::Column;
+use crate::registry::{Resource, kinds::cells, resource::text, strategy::Strategy};
 
 /// What `kubectl get` shows of each kind: descriptions (`= text`), then a line per resource, written by
 /// `xtask generate`.
@@ -27,8 +15,7 @@ const COLUMNS: &str = include_str!("columns.txt");
 /// How a kind is printed.
 pub(super) struct Printer {
     columns: &'static [Column],
-    row: Option<Row>,
-    pods: bool,
+    strategy: &'static Strategy,
 }
 
 fn columns(group: &str, plural: &str) -> &'static [Column] {
@@ -64,62 +51,9 @@ fn column(text: &str, descriptions: &[&str]) -> Option<Column> {
     })
 }
 
-fn row(group: &str, plural: &str) -> Option<Row> {
-    Some(match (group, plural) {
-        ("", "pods") => pod::pod,
-        ("apps", "deployments") => workload::deployment,
-        ("apps", "replicasets") => workload::replica_set,
-        ("", "replicationcontrollers") => workload::replication_controller,
-        ("apps", "statefulsets") => workload::stateful_set,
-        ("apps", "daemonsets") => workload::daemon_set,
-        ("apps", "controllerrevisions") => workload::controller_revision,
-        ("", "podtemplates") => workload::pod_template,
-        ("batch", "jobs") => workload::job,
-        ("batch", "cronjobs") => workload::cron_job,
-        ("", "services") => network::service,
-        ("", "endpoints") => network::endpoints,
-        ("discovery.k8s.io", "endpointslices") => network::endpoint_slice,
-        ("networking.k8s.io", "ingresses") => network::ingress,
-        ("networking.k8s.io", "ingressclasses") => network::ingress_class,
-        ("networking.k8s.io", "networkpolicies") => network::network_policy,
-        ("", "persistentvolumes") => storage::volume,
-        ("", "persistentvolumeclaims") => storage::claim,
-        ("storage.k8s.io", "storageclasses") => storage::class,
-        ("storage.k8s.io", "csinodes") => storage::csi_node,
-        ("storage.k8s.io", "csidrivers") => storage::csi_driver,
-        ("storage.k8s.io", "volumeattachments") => storage::attachment,
-        ("policy", "poddisruptionbudgets") => scaling::budget,
-        ("autoscaling", "horizontalpodautoscalers") => scaling::autoscaler,
-        ("", "resourcequotas") => scaling::quota,
-        ("scheduling.k8s.io", "priorityclasses") => scaling::priority_class,
-        ("", "nodes") => cluster::node,
-        ("", "namespaces") => cluster::namespace,
-        ("", "configmaps") => cluster::config_map,
-        ("", "secrets") => cluster::secret,
-        ("coordination.k8s.io", "leases") => cluster::lease,
-        ("apiextensions.k8s.io", "customresourcedefinitions") => cluster::definition,
-        ("apiregistration.k8s.io", "apiservices") => cluster::api_service,
-        ("" | "events.k8s.io", "events") => cluster::event,
-        ("rbac.authorization.k8s.io", "rolebindings" | "clusterrolebindings") => cluster::role_binding,
-        ("admissionregistration.k8s.io", plural) if plural.ends_with("webhookconfigurations") => {
-            cluster::webhooks
-        }
-        ("admissionregistration.k8s.io", plural) if plural.ends_with("policybindings") => {
-            cluster::policy_binding
-        }
-        ("admissionregistration.k8s.io", plural) if plural.ends_with("policies") => cluster::admission_policy,
-        ("certificates.k8s.io", "certificatesigningrequests") => cluster::signing_request,
-        ("node.k8s.io", "runtimeclasses") => cluster::runtime_class,
-        ("flowcontrol.apiserver.k8s.io", "flowschemas") => scaling::flow_schema,
-        ("flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations") => scaling::priority_level,
-        _ => return None,
-    })
-}
-
-/// The printer of a kind.
-pub(super) fn printer(group: &str, plural: &str) -> Printer {
-    let pods = group.is_empty() && plural == "pods";
-    Printer { columns: columns(group, plural), row: row(group, plural), pods }
+/// The printer of a built-in kind.
+pub(super) fn printer(resource: &Resource) -> Printer {
+    Printer { columns: columns(&resource.group, &resource.plural), strategy: resource.strategy }
 }
 
 impl Printer {
@@ -128,7 +62,7 @@ impl Printer {
     }
 
     pub(super) fn row(&self, object: &Value, now: Timestamp) -> Vec<Value> {
-        if let Some(row) = self.row {
+        if let Some(row) = self.strategy.row {
             return row(object, now);
         }
         // A kind that shows nothing of its own: its name, when it was made, and what has the column's name.
@@ -136,43 +70,30 @@ impl Printer {
             .iter()
             .map(|column| match column.name.as_str() {
                 "Name" => cells::name(object),
-                "Age" => age(object, now),
-                "Created At" => json!(cells::text(object, "/metadata/creationTimestamp")),
+                "Age" => cells::age(object, now),
+                "Created At" => json!(text(object, "/metadata/creationTimestamp")),
                 _ => json!("<none>"),
             })
             .collect()
     }
 
-    /// What is worth knowing about a row besides its cells: whether a Pod has ended.
+    /// What is worth knowing about a row besides its cells.
     pub(super) fn conditions(&self, object: &Value) -> Option<Value> {
-        let phase = cells::text(object, "/status/phase");
-        let message = match phase {
-            "Succeeded" => "The pod has completed successfully.",
-            "Failed" => "The pod failed.",
-            _ => return None,
-        };
-        self.pods
-            .then(|| json!([{"type": "Completed", "status": "True", "reason": phase, "message": message}]))
+        (self.strategy.row_conditions)(object)
     }
-}
-
-/// The age of an object.
-fn age(object: &Value, now: Timestamp) -> Value {
-    json!(format::age(cells::text(object, "/metadata/creationTimestamp"), now))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::registry::Catalog;
 
     #[test]
     fn every_printer_has_as_many_cells_as_columns() {
-        let resources = COLUMNS.lines().filter(|line| !line.starts_with("= "));
-        for line in resources {
-            let (group, plural) = line.split(' ').next().unwrap().split_once('/').unwrap();
-            let printer = printer(group, plural);
+        for resource in Catalog::built_in().resources() {
+            let printer = printer(resource);
             let row = printer.row(&json!({"metadata": {"name": "x"}}), Timestamp::UNIX_EPOCH);
-            assert_eq!(row.len(), printer.columns().len(), "{group}/{plural}");
+            assert_eq!(row.len(), printer.columns().len(), "{}/{}", resource.group, resource.plural);
         }
     }
 

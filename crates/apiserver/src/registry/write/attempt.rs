@@ -15,6 +15,8 @@ pub(in crate::registry) enum Unwritten {
     Taken(Error),
     /// The store does not hold the object any more.
     Gone(Error),
+    /// Another write came between reading and committing.
+    Moved(Error),
     /// Anything else: another attempt would end in the same way.
     Refused(Error),
 }
@@ -28,7 +30,10 @@ impl From<Error> for Unwritten {
 impl From<Unwritten> for Error {
     fn from(unwritten: Unwritten) -> Self {
         match unwritten {
-            Unwritten::Taken(error) | Unwritten::Gone(error) | Unwritten::Refused(error) => error,
+            Unwritten::Taken(error)
+            | Unwritten::Gone(error)
+            | Unwritten::Moved(error)
+            | Unwritten::Refused(error) => error,
         }
     }
 }

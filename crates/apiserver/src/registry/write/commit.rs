@@ -7,9 +7,7 @@ use serde_json::Value;
 use super::{Attempt, CONTENDED, Target, Unwritten};
 use crate::{
     error::{Error, Result},
-    registry::{
-        Registry, Resource, aggregation, bounds, crd, decode, metadata::is_deleting, resource::text, strategy,
-    },
+    registry::{Registry, Resource, bounds, decode, metadata::is_deleting, resource::text},
     store::{Draft, Key, Object, Other, WriteError},
 };
 
@@ -62,7 +60,7 @@ impl Registry {
         };
         match committed {
             Ok(committed) => {
-                self.after_write(resource, &committed);
+                (resource.strategy.after_write)(self, &committed);
                 Ok(committed)
             }
             Err(WriteError::Moved(_)) => Err(Error::stale(resource.named(), &key.name).into()),
@@ -116,38 +114,16 @@ impl Registry {
     ) -> Result<Arc<Object>, WriteError> {
         let draft = Draft::encode(stored, resource.fields_of(stored));
         let store = self.store();
-        if is_deleting(stored) && strategy::may_vanish(resource, stored) {
+        if is_deleting(stored) && resource.may_vanish(stored) {
             let last = store.delete(&resource.table, &current.key, current.revision, draft)?;
-            self.after_removal(resource, &last);
+            (resource.strategy.after_removal)(self, resource, &last);
             return Ok(last);
         }
         if most.is_some_and(|most| draft.size() > most) {
             return Err(WriteError::TooLarge);
         }
         let committed = store.update_with(others, &resource.table, &current.key, current.revision, draft)?;
-        self.after_write(resource, &committed);
+        (resource.strategy.after_write)(self, &committed);
         Ok(committed)
-    }
-
-    /// What follows from a committed object.
-    pub(in crate::registry) fn after_write(&self, resource: &Resource, object: &Object) {
-        self.expiry.add(&resource.table, object);
-        if crd::is_definitions(resource) {
-            self.settle_definitions();
-        }
-        if aggregation::is_cluster_roles(resource) {
-            self.aggregate_roles();
-        }
-    }
-
-    /// What follows from a removed object.
-    pub(in crate::registry) fn after_removal(&self, resource: &Resource, last: &Object) {
-        self.release_addresses(resource, last);
-        if aggregation::is_cluster_roles(resource) {
-            self.aggregate_roles();
-        }
-        if crd::is_definitions(resource) || resource.custom().is_some_and(|served| served.terminating) {
-            self.settle_definitions();
-        }
     }
 }

@@ -1,6 +1,6 @@
 //! What a body must be to be written: known fields, a current revision, a change that its kind allows. Pure.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{FieldValidation, Target};
 use crate::{
@@ -9,9 +9,8 @@ use crate::{
     registry::{
         Resource, bounds,
         decode::{self, Order},
-        metadata::{self, is_deleting, meta},
+        metadata::{is_deleting, meta},
         resource::text,
-        strategy,
     },
 };
 
@@ -54,14 +53,7 @@ pub(in crate::registry) fn clean(
     validation: FieldValidation,
 ) -> Result<Vec<String>> {
     bounds::check_entries(object)?;
-    if resource.custom().is_none() {
-        if let Some(why) = resource.schema().decode_error(object) {
-            return Err(cannot_handle(resource, why));
-        }
-        decode::drop_nulls(object);
-    } else if !resets_ownership(object) {
-        metadata::tidy(object);
-    }
+    (resource.strategy.form.decode)(resource, object).map_err(|why| cannot_handle(resource, why))?;
     let unknown = resource.schema().prune(object);
     let mut problems: Vec<(&str, &str)> =
         duplicates.iter().map(|field| ("duplicate", field.as_str())).collect();
@@ -81,11 +73,6 @@ pub(in crate::registry) fn clean(
             Err(cannot_handle(resource, format!("strict decoding error: {}", problems.join(", "))))
         }
     }
-}
-
-/// An explicit empty list of managers is a wish: forget who owns what.
-fn resets_ownership(object: &Value) -> bool {
-    meta(object, "managedFields").as_array().is_some_and(|list| list.iter().all(|one| one == &json!({})))
 }
 
 /// The body is no object of the kind, for the reason that Go's decoder gives.
@@ -124,7 +111,7 @@ pub(super) fn claims_nothing(claimed: &str) -> bool {
 pub(super) fn check_update(target: Target<'_>, new: &Value, old: &Value) -> Result<()> {
     let resource = target.resource;
     bounds::check_depth(new)?;
-    let mut causes = strategy::validate(resource, target.subresource, new, Some(old));
+    let mut causes = resource.validate(target.subresource, new, Some(old));
     if is_deleting(old) {
         causes.extend(new_finalizers(new, old));
     }

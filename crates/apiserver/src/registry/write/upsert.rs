@@ -5,29 +5,26 @@
 
 use serde_json::Value;
 
-use super::{ATTEMPTS, Attempt, CreateRight, Ownership, Target, Unwritten, WriteOptions};
+use super::{ATTEMPTS, Attempt, CreateRight, Target, Unwritten, Write};
 use crate::{
-    admission::Attributes,
     auth::rbac::Action,
     error::{Error, Result},
-    registry::{Presented, Registry},
+    registry::{Attributes, Presented, Registry},
 };
 
 impl Registry {
     /// Changes an object, or creates it where there is none; tells whether it is new. `make` is given the live object.
     pub(in crate::registry) async fn upsert(
         &self,
-        target: Target<'_>,
-        options: &WriteOptions,
-        ownership: Ownership,
+        write: &Write<'_>,
         make: &(dyn Fn(Option<&Value>) -> Result<Value> + Sync),
     ) -> Result<(Presented, bool)> {
-        let mut last = Error::stale(target.resource.named(), target.name);
+        let mut last = Error::stale(write.target.resource.named(), write.target.name);
         for _ in 0..ATTEMPTS {
-            match self.try_upsert(target, options, ownership, make).await {
+            match self.try_upsert(write, make).await {
                 // It came or went between looking and writing: look again.
                 Err(Unwritten::Taken(error) | Unwritten::Gone(error)) => last = error,
-                Err(Unwritten::Refused(error)) => return Err(error),
+                Err(Unwritten::Moved(error) | Unwritten::Refused(error)) => return Err(error),
                 Ok(written) => return Ok(written),
             }
         }
@@ -36,16 +33,16 @@ impl Registry {
 
     async fn try_upsert(
         &self,
-        target: Target<'_>,
-        options: &WriteOptions,
-        ownership: Ownership,
+        write: &Write<'_>,
         make: &(dyn Fn(Option<&Value>) -> Result<Value> + Sync),
     ) -> Attempt<(Presented, bool)> {
-        if self.get(target.resource, target.namespace, target.name).is_ok() {
-            let changed = self.mutate(target, options, ownership, &|live| make(Some(live))).await?;
+        let Target { resource, namespace, name, .. } = write.target;
+        if self.get(resource, namespace, name).is_ok() {
+            let changed = self.change(write, &|live| make(Some(live))).await?;
             return Ok((changed, false));
         }
-        let created = self.insert(target, make(None)?, ownership, CreateRight::Unchecked, options).await?;
+        let write = Write { right: CreateRight::Unchecked, ..*write };
+        let created = self.insert(&write, make(None)?).await?;
         Ok((created, true))
     }
 

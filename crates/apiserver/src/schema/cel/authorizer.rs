@@ -24,12 +24,12 @@ pub(crate) const REQUEST_RESOURCE: &str = "@authorizer.requestResource";
 /// Somebody who may or may not do things.
 pub(crate) trait Access: fmt::Debug + Send + Sync {
     /// Whether the one who sent the request may do it, or the service account of this namespace and name.
-    fn allows(&self, account: Option<(&str, &str)>, deed: &Deed, verb: &str) -> bool;
+    fn allows(&self, account: Option<(&str, &str)>, access_check: &AccessCheck, verb: &str) -> bool;
 }
 
 /// What is asked about, apart from the verb.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Deed {
+pub(crate) enum AccessCheck {
     Path(String),
     Resource(Resource),
 }
@@ -56,7 +56,7 @@ pub(crate) struct Asking {
 enum State {
     Start,
     Group(String),
-    Deed(Deed),
+    AccessCheck(AccessCheck),
     Decided(bool),
 }
 
@@ -67,8 +67,8 @@ impl Asking {
     }
 
     /// What `authorizer.requestResource` is.
-    pub(crate) fn about(access: Arc<dyn Access>, deed: Deed) -> Value {
-        Self { access, account: None, state: State::Deed(deed) }.into_value()
+    pub(crate) fn about(access: Arc<dyn Access>, access_check: AccessCheck) -> Value {
+        Self { access, account: None, state: State::AccessCheck(access_check) }.into_value()
     }
 
     fn into_value(self) -> Value {
@@ -102,8 +102,8 @@ impl Opaque for Asking {
         match &self.state {
             State::Start => functions::AUTHORIZER,
             State::Group(_) => functions::GROUP,
-            State::Deed(Deed::Path(_)) => functions::PATH,
-            State::Deed(Deed::Resource(_)) => functions::RESOURCE,
+            State::AccessCheck(AccessCheck::Path(_)) => functions::PATH,
+            State::AccessCheck(AccessCheck::Resource(_)) => functions::RESOURCE,
             State::Decided(_) => functions::DECISION,
         }
     }
@@ -120,7 +120,9 @@ pub(super) fn request_resource(select: &SelectExpr) -> Option<Expr> {
 pub(super) fn register(context: &mut Context<'_>) {
     context.add_function("serviceAccount", service_account);
     context.add_function("path", |This(of): This<Value>, path: Arc<String>| match asking(&of)? {
-        it @ Asking { state: State::Start, .. } => Ok(it.with(State::Deed(Deed::Path(path.to_string())))),
+        it @ Asking { state: State::Start, .. } => {
+            Ok(it.with(State::AccessCheck(AccessCheck::Path(path.to_string()))))
+        }
         _ => Err(ExecutionError::NoSuchOverload),
     });
     context.add_function("group", |This(of): This<Value>, group: Arc<String>| match asking(&of)? {
@@ -131,7 +133,11 @@ pub(super) fn register(context: &mut Context<'_>) {
         let it = asking(&of)?;
         let State::Group(group) = &it.state else { return Err(ExecutionError::NoSuchOverload) };
         let (group, plural) = (group.clone(), resource.to_string());
-        Ok(it.with(State::Deed(Deed::Resource(Resource { group, plural, ..Resource::default() }))))
+        Ok(it.with(State::AccessCheck(AccessCheck::Resource(Resource {
+            group,
+            plural,
+            ..Resource::default()
+        }))))
     });
     context.add_function("subresource", |This(of): This<Value>, given: Arc<String>| {
         narrowed(&of, |it| it.subresource = given.to_string())
@@ -147,9 +153,9 @@ pub(super) fn register(context: &mut Context<'_>) {
     context.add_function("labelSelector", |This(of): This<Value>, _: Arc<String>| narrowed(&of, |_| {}));
     context.add_function("check", |This(of): This<Value>, verb: Arc<String>| {
         let it = asking(&of)?;
-        let State::Deed(deed) = &it.state else { return Err(ExecutionError::NoSuchOverload) };
+        let State::AccessCheck(access_check) = &it.state else { return Err(ExecutionError::NoSuchOverload) };
         let account = it.account.as_ref().map(|(namespace, name)| (namespace.as_str(), name.as_str()));
-        Ok(it.with(State::Decided(it.access.allows(account, deed, &verb))))
+        Ok(it.with(State::Decided(it.access.allows(account, access_check, &verb))))
     });
     context.add_function("allowed", |This(of): This<Value>| decided(&of).map(Value::Bool));
     context.add_function("errored", |This(of): This<Value>| decided(&of).map(|_| Value::Bool(false)));
@@ -184,10 +190,10 @@ fn decided(value: &Value) -> Result<bool, ExecutionError> {
 /// A question about a resource that is about less of it.
 fn narrowed(value: &Value, change: impl FnOnce(&mut Resource)) -> ResolveResult {
     let it = asking(value)?;
-    let State::Deed(Deed::Resource(resource)) = &it.state else {
+    let State::AccessCheck(AccessCheck::Resource(resource)) = &it.state else {
         return Err(ExecutionError::NoSuchOverload);
     };
     let mut resource = resource.clone();
     change(&mut resource);
-    Ok(it.with(State::Deed(Deed::Resource(resource))))
+    Ok(it.with(State::AccessCheck(AccessCheck::Resource(resource))))
 }

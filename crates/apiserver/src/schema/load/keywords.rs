@@ -2,14 +2,17 @@
 
 use serde_json::{Map, Value};
 
-use super::{LoadError, Place};
+use super::{LoadError, SchemaPosition};
 use crate::schema::{
     cel::Expression,
     node::{Kind, Limits, Pattern, Rule},
     pattern,
 };
 
-pub(super) fn kind_of(object: &Map<String, Value>, place: &Place) -> Result<Option<Kind>, LoadError> {
+pub(super) fn kind_of(
+    object: &Map<String, Value>,
+    place: &SchemaPosition,
+) -> Result<Option<Kind>, LoadError> {
     Ok(match string_of(object, "type", place)?.as_deref() {
         None | Some("") => None,
         Some("object") => Some(Kind::Object),
@@ -31,7 +34,7 @@ pub(super) fn flag(object: &Map<String, Value>, keyword: &str) -> bool {
 pub(super) fn string_of(
     object: &Map<String, Value>,
     keyword: &str,
-    place: &Place,
+    place: &SchemaPosition,
 ) -> Result<Option<String>, LoadError> {
     match object.get(keyword) {
         None | Some(Value::Null) => Ok(None),
@@ -43,7 +46,7 @@ pub(super) fn string_of(
 pub(super) fn strings_of(
     object: &Map<String, Value>,
     keyword: &str,
-    place: &Place,
+    place: &SchemaPosition,
 ) -> Result<Vec<String>, LoadError> {
     let malformed = || place.malformed(keyword, "must be a list of strings");
     match object.get(keyword) {
@@ -55,7 +58,7 @@ pub(super) fn strings_of(
     }
 }
 
-pub(super) fn limits_of(object: &Map<String, Value>, place: &Place) -> Result<Limits, LoadError> {
+pub(super) fn limits_of(object: &Map<String, Value>, place: &SchemaPosition) -> Result<Limits, LoadError> {
     let number = |keyword: &str| match object.get(keyword) {
         None | Some(Value::Null) => Ok(None),
         Some(Value::Number(number)) => Ok(Some(number.clone())),
@@ -93,7 +96,7 @@ pub(super) fn limits_of(object: &Map<String, Value>, place: &Place) -> Result<Li
     })
 }
 
-pub(super) fn rules_of(object: &Map<String, Value>, place: &Place) -> Result<Vec<Rule>, LoadError> {
+pub(super) fn rules_of(object: &Map<String, Value>, place: &SchemaPosition) -> Result<Vec<Rule>, LoadError> {
     const KEYWORD: &str = "x-kubernetes-validations";
     let list = match object.get(KEYWORD) {
         None | Some(Value::Null) => return Ok(Vec::new()),

@@ -13,11 +13,11 @@ const REASONS: [&str; 4] =
 /// What is wrong with the keywords of a schema and all below it.
 pub(super) fn errors(schema: &Value, path: &str) -> Vec<FieldError> {
     let mut walk = Walk { errors: Vec::new() };
-    walk.schema(schema, path, &Place { root: true, in_metadata: false, no_defaults: None });
+    walk.schema(schema, path, &SchemaPosition { root: true, in_metadata: false, no_defaults: None });
     walk.errors
 }
 
-struct Place {
+struct SchemaPosition {
     root: bool,
     in_metadata: bool,
     no_defaults: Option<String>,
@@ -28,7 +28,7 @@ struct Walk {
 }
 
 impl Walk {
-    fn schema(&mut self, schema: &Value, path: &str, place: &Place) {
+    fn schema(&mut self, schema: &Value, path: &str, place: &SchemaPosition) {
         if !schema.is_object() {
             return;
         }
@@ -39,7 +39,7 @@ impl Walk {
         self.children(schema, path, place);
     }
 
-    fn unsupported(&mut self, schema: &Value, path: &str, place: &Place) {
+    fn unsupported(&mut self, schema: &Value, path: &str, place: &SchemaPosition) {
         let kind = text(schema, "type");
         if kind == "null" {
             let why = "type cannot be set to null, use nullable as an alternative";
@@ -240,9 +240,12 @@ impl Walk {
         }
     }
 
-    fn children(&mut self, schema: &Value, path: &str, place: &Place) {
-        let inherited =
-            |no_defaults: Option<String>| Place { root: false, in_metadata: place.in_metadata, no_defaults };
+    fn children(&mut self, schema: &Value, path: &str, place: &SchemaPosition) {
+        let inherited = |no_defaults: Option<String>| SchemaPosition {
+            root: false,
+            in_metadata: place.in_metadata,
+            no_defaults,
+        };
         let plain = inherited(place.no_defaults.clone());
         if let Some(additional) = additional(schema) {
             let at = format!("{path}.additionalProperties");

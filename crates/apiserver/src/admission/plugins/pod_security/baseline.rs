@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::{Bound, Level, Seen, Violation, containers, plural, quoted, setters};
+use super::{Bound, Level, PodView, Violation, containers, plural, quoted, setters};
 
 /// Capabilities that containers have anyway.
 const CAPABILITIES: [&str; 13] = [
@@ -41,11 +41,11 @@ const SYSCTLS: [(&str, u32); 14] = [
     ("net.ipv4.tcp_notsent_lowat", 37),
 ];
 
-type Check = fn(&Seen<'_>, Bound) -> Option<Violation>;
+type Check = fn(&PodView<'_>, Bound) -> Option<Violation>;
 
 /// What the baseline forbids, in the order in which it is told. A stricter level has its own word on some of it.
 pub(super) fn violations(bound: Bound, pod: &Value) -> Vec<Violation> {
-    let seen = Seen { pod };
+    let seen = PodView { pod };
     let strict = bound.level == Level::Restricted;
     let checks: [(Check, bool); 12] = [
         (app_armor, true),
@@ -66,7 +66,7 @@ pub(super) fn violations(bound: Bound, pod: &Value) -> Vec<Violation> {
 
 /// The types of a kind of profile that are not allowed, and who sets them.
 pub(super) fn bad_profiles<'a>(
-    seen: &Seen<'a>,
+    seen: &PodView<'a>,
     field: &str,
     allowed: &[&str],
 ) -> (bool, Vec<&'a str>, BTreeSet<&'a str>) {
@@ -85,7 +85,7 @@ pub(super) fn bad_profiles<'a>(
     (of_pod.is_some(), names, values)
 }
 
-fn app_armor(seen: &Seen<'_>, _: Bound) -> Option<Violation> {
+fn app_armor(seen: &PodView<'_>, _: Bound) -> Option<Violation> {
     let (of_pod, names, values) = bad_profiles(seen, "appArmorProfile", &["RuntimeDefault", "Localhost"]);
     let allowed =
         |value: &str| value.is_empty() || value == "runtime/default" || value.starts_with("localhost/");
@@ -110,7 +110,7 @@ fn app_armor(seen: &Seen<'_>, _: Bound) -> Option<Violation> {
 }
 
 /// Capabilities that containers add and should not.
-pub(super) fn added<'a>(seen: &Seen<'a>, allowed: &[&str]) -> (Vec<&'a str>, BTreeSet<&'a str>) {
+pub(super) fn added<'a>(seen: &PodView<'a>, allowed: &[&str]) -> (Vec<&'a str>, BTreeSet<&'a str>) {
     let mut values = BTreeSet::new();
     let names = seen.named(|container| {
         let list = container.pointer("/securityContext/capabilities/add").and_then(Value::as_array);
@@ -126,7 +126,7 @@ pub(super) fn added<'a>(seen: &Seen<'a>, allowed: &[&str]) -> (Vec<&'a str>, BTr
     (names, values)
 }
 
-fn capabilities(seen: &Seen<'_>, _: Bound) -> Option<Violation> {
+fn capabilities(seen: &PodView<'_>, _: Bound) -> Option<Violation> {
     let (names, values) = added(seen, &CAPABILITIES);
     let detail = format!(
         "{} must not include {} in securityContext.capabilities.add",
@@ -136,14 +136,14 @@ fn capabilities(seen: &Seen<'_>, _: Bound) -> Option<Violation> {
     (!names.is_empty()).then(|| Violation::new("non-default capabilities", detail))
 }
 
-fn host_namespaces(seen: &Seen<'_>, _: Bound) -> Option<Violation> {
+fn host_namespaces(seen: &PodView<'_>, _: Bound) -> Option<Violation> {
     let fields = ["hostNetwork", "hostPID", "hostIPC"].into_iter();
     let used: Vec<String> =
         fields.filter(|field| seen.spec()[*field] == true).map(|field| format!("{field}=true")).collect();
     (!used.is_empty()).then(|| Violation::new("host namespaces", used.join(", ")))
 }
 
-fn host_paths(seen: &Seen<'_>, _: Bound) -> Option<Violation> {
+fn host_paths(seen: &PodView<'_>, _: Bound) -> Option<Violation> {
     let volumes = seen.spec()["volumes"].as_array().into_iter().flatten();
     let names: Vec<&str> = volumes
         .filter(|volume| volume["hostPath"].is_object())
@@ -154,7 +154,7 @@ fn host_paths(seen: &Seen<'_>, _: Bound) -> Option<Violation> {
     (!names.is_empty()).then(|| Violation::new("hostPath volumes", detail))
 }
 
-fn host_ports(seen: &Seen<'_>, _: Bound) -> Option<Violation> {
+fn host_ports(seen: &PodView<'_>, _: Bound) -> Option<Violation> {
     let mut ports = BTreeSet::new();
     let names = seen.named(|container| {
         let list = container["ports"].as_array().into_iter().flatten();
@@ -178,7 +178,7 @@ fn host_ports(seen: &Seen<'_>, _: Bound) -> Option<Violation> {
 }
 
 /// Probes and hooks make the node ask other hosts.
-fn probed_hosts(seen: &Seen<'_>, _: Bound) -> Option<Violation> {
+fn probed_hosts(seen: &PodView<'_>, _: Bound) -> Option<Violation> {
     let handlers =
         ["/livenessProbe", "/readinessProbe", "/startupProbe", "/lifecycle/postStart", "/lifecycle/preStop"];
     let mut hosts = BTreeSet::new();
@@ -204,13 +204,13 @@ fn probed_hosts(seen: &Seen<'_>, _: Bound) -> Option<Violation> {
     (!names.is_empty()).then(|| Violation::new("probe or lifecycle host", detail))
 }
 
-fn privileged(seen: &Seen<'_>, _: Bound) -> Option<Violation> {
+fn privileged(seen: &PodView<'_>, _: Bound) -> Option<Violation> {
     let names = seen.named(|container| container["securityContext"]["privileged"] == true);
     let detail = format!("{} must not set securityContext.privileged=true", containers(&names));
     (!names.is_empty()).then(|| Violation::new("privileged", detail))
 }
 
-fn proc_mount(seen: &Seen<'_>, bound: Bound) -> Option<Violation> {
+fn proc_mount(seen: &PodView<'_>, bound: Bound) -> Option<Violation> {
     if bound.since(35) && seen.has_own_users() {
         return None;
     }
@@ -218,7 +218,7 @@ fn proc_mount(seen: &Seen<'_>, bound: Bound) -> Option<Violation> {
 }
 
 /// Containers that see more of `/proc` than they should.
-pub(super) fn unmasked(seen: &Seen<'_>) -> Option<Violation> {
+pub(super) fn unmasked(seen: &PodView<'_>) -> Option<Violation> {
     let mut kinds = BTreeSet::new();
     let names = seen.named(|container| {
         let kind = container["securityContext"]["procMount"].as_str().filter(|kind| *kind != "Default");
@@ -230,7 +230,7 @@ pub(super) fn unmasked(seen: &Seen<'_>) -> Option<Violation> {
     (!names.is_empty()).then(|| Violation::new("procMount", detail))
 }
 
-fn se_linux(seen: &Seen<'_>, bound: Bound) -> Option<Violation> {
+fn se_linux(seen: &PodView<'_>, bound: Bound) -> Option<Violation> {
     let mut allowed = vec!["", "container_t", "container_init_t", "container_kvm_t"];
     if bound.since(31) {
         allowed.push("container_engine_t");
@@ -262,7 +262,7 @@ fn se_linux(seen: &Seen<'_>, bound: Bound) -> Option<Violation> {
     Some(Violation::new("seLinuxOptions", detail))
 }
 
-fn seccomp(seen: &Seen<'_>, bound: Bound) -> Option<Violation> {
+fn seccomp(seen: &PodView<'_>, bound: Bound) -> Option<Violation> {
     if !bound.since(19) {
         return annotated_seccomp(seen);
     }
@@ -273,7 +273,7 @@ fn seccomp(seen: &Seen<'_>, bound: Bound) -> Option<Violation> {
 }
 
 /// Before there was a field there were annotations.
-fn annotated_seccomp(seen: &Seen<'_>) -> Option<Violation> {
+fn annotated_seccomp(seen: &PodView<'_>) -> Option<Violation> {
     let mut keys = vec!["seccomp.security.alpha.kubernetes.io/pod".to_owned()];
     keys.extend(
         seen.named(|_| true)
@@ -294,7 +294,7 @@ fn annotated_seccomp(seen: &Seen<'_>) -> Option<Violation> {
     (!none).then(|| Violation::new("seccompProfile", detail))
 }
 
-fn sysctls(seen: &Seen<'_>, bound: Bound) -> Option<Violation> {
+fn sysctls(seen: &PodView<'_>, bound: Bound) -> Option<Violation> {
     let list = seen.spec().pointer("/securityContext/sysctls").and_then(Value::as_array);
     let known = |name: &str| SYSCTLS.iter().any(|(known, minor)| *known == name && bound.since(*minor));
     let bad: Vec<&str> = list
@@ -306,7 +306,7 @@ fn sysctls(seen: &Seen<'_>, bound: Bound) -> Option<Violation> {
     (!bad.is_empty()).then(|| Violation::new("forbidden sysctls", bad.join(", ")))
 }
 
-fn host_process(seen: &Seen<'_>, _: Bound) -> Option<Violation> {
+fn host_process(seen: &PodView<'_>, _: Bound) -> Option<Violation> {
     let is_bad = |holder: &Value| {
         holder.pointer("/securityContext/windowsOptions/hostProcess") == Some(&Value::Bool(true))
     };

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::{
-    Bound, Seen, Violation,
+    Bound, PodView, Violation,
     baseline::{added, bad_profiles, unmasked},
     containers, plural, quoted, setters,
 };
@@ -48,11 +48,11 @@ const OTHER_VOLUMES: [&str; 21] = [
     "storageos",
 ];
 
-type Check = fn(&Seen<'_>, Bound) -> Option<Violation>;
+type Check = fn(&PodView<'_>, Bound) -> Option<Violation>;
 
 /// What this level forbids besides the baseline, in the order in which it is told.
 pub(super) fn violations(bound: Bound, pod: &Value) -> Vec<Violation> {
-    let seen = Seen { pod };
+    let seen = PodView { pod };
     // What Windows does not have cannot be demanded of its containers.
     let unix = !(bound.since(25) && seen.is_windows());
     let users = !(bound.since(35) && seen.has_own_users());
@@ -68,13 +68,13 @@ pub(super) fn violations(bound: Bound, pod: &Value) -> Vec<Violation> {
     checks.iter().filter(|(_, applies)| *applies).filter_map(|(check, _)| check(&seen, bound)).collect()
 }
 
-fn escalation(seen: &Seen<'_>, _: Bound) -> Option<Violation> {
+fn escalation(seen: &PodView<'_>, _: Bound) -> Option<Violation> {
     let names = seen.named(|container| container["securityContext"]["allowPrivilegeEscalation"] != false);
     let detail = format!("{} must set securityContext.allowPrivilegeEscalation=false", containers(&names));
     (!names.is_empty()).then(|| Violation::new("allowPrivilegeEscalation != false", detail))
 }
 
-fn capabilities(seen: &Seen<'_>, _: Bound) -> Option<Violation> {
+fn capabilities(seen: &PodView<'_>, _: Bound) -> Option<Violation> {
     let keeping = seen.named(|container| {
         let list = container.pointer("/securityContext/capabilities/drop").and_then(Value::as_array);
         !list.is_some_and(|list| list.iter().any(|one| one == "ALL"))
@@ -92,7 +92,7 @@ fn capabilities(seen: &Seen<'_>, _: Bound) -> Option<Violation> {
     (!details.is_empty()).then(|| Violation::new("unrestricted capabilities", details.join("; ")))
 }
 
-fn volumes(seen: &Seen<'_>, _: Bound) -> Option<Violation> {
+fn volumes(seen: &PodView<'_>, _: Bound) -> Option<Violation> {
     let all = seen.spec()["volumes"].as_array().into_iter().flatten();
     let bad: Vec<&Value> =
         all.filter(|volume| !VOLUMES.iter().any(|kind| volume.get(*kind).is_some())).collect();
@@ -113,7 +113,7 @@ fn volumes(seen: &Seen<'_>, _: Bound) -> Option<Violation> {
     Some(Violation::new("restricted volume types", detail))
 }
 
-fn non_root(seen: &Seen<'_>, _: Bound) -> Option<Violation> {
+fn non_root(seen: &PodView<'_>, _: Bound) -> Option<Violation> {
     let says = |holder: &Value| holder["securityContext"]["runAsNonRoot"].as_bool();
     let of_pod = says(seen.spec());
     let reason = "runAsNonRoot != true";
@@ -129,13 +129,13 @@ fn non_root(seen: &Seen<'_>, _: Bound) -> Option<Violation> {
     (!silent.is_empty()).then(|| Violation::new(reason, detail))
 }
 
-fn root(seen: &Seen<'_>, _: Bound) -> Option<Violation> {
+fn root(seen: &PodView<'_>, _: Bound) -> Option<Violation> {
     let is_root = |holder: &Value| holder["securityContext"]["runAsUser"].as_i64() == Some(0);
     let who = setters(is_root(seen.spec()), &seen.named(is_root))?;
     Some(Violation::new("runAsUser=0", format!("{who} must not set runAsUser=0")))
 }
 
-fn seccomp(seen: &Seen<'_>, _: Bound) -> Option<Violation> {
+fn seccomp(seen: &PodView<'_>, _: Bound) -> Option<Violation> {
     let (bad_pod, names, values) = bad_profiles(seen, "seccompProfile", &["RuntimeDefault", "Localhost"]);
     let reason = "seccompProfile";
     if let Some(who) = setters(bad_pod, &names) {

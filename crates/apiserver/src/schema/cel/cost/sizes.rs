@@ -22,7 +22,7 @@ pub(super) enum Step {
 
 /// A value that a schema declares.
 #[derive(Clone, Copy)]
-enum Place<'a> {
+enum Cursor<'a> {
     Schema {
         schema: &'a Json,
         resource: bool,
@@ -37,14 +37,14 @@ enum Place<'a> {
 /// How large the value at a path can be. The path begins with a variable, whichever that is.
 pub(super) fn declared(root: &Json, resource: bool, path: &[Step]) -> Option<Range> {
     let (_, steps) = path.split_first()?;
-    let mut place = Place::Schema { schema: root, resource };
+    let mut place = Cursor::Schema { schema: root, resource };
     for step in steps {
         place = place.step(step)?;
     }
     Some(Range { least: 0, most: place.most() })
 }
 
-impl<'a> Place<'a> {
+impl<'a> Cursor<'a> {
     fn step(self, step: &Step) -> Option<Self> {
         let (schema, resource) = match (self, step) {
             (Self::Schema { schema, resource }, _) => (schema, resource),

@@ -121,7 +121,7 @@ fn containers<'a>(spec: &'a Value, place: &str) -> Vec<(&'a Value, String)> {
 fn fractional(warnings: &mut Vec<String>, resources: &Value, place: &str, names: &[&str]) {
     for name in names {
         for kind in ["limits", "requests"] {
-            let amount = resources[kind].get(*name).and_then(Amount::of);
+            let amount = resources[kind].get(*name).and_then(Amount::from_json);
             if let Some(amount) = amount.filter(|amount| amount.rounded_up() != *amount) {
                 let why = format!("fractional byte value \"{amount}\" is invalid, must be an integer");
                 warnings.push(format!("{place}.{kind}[{name}]: {why}"));

@@ -86,7 +86,8 @@ fn one<'a>(rest: &'a str, text: &str) -> Result<(i128, &'a str), ParseError> {
     let fraction = &fraction[..fraction.len().min(18)];
     let parts: i128 = if fraction.is_empty() { 0 } else { fraction.parse().map_err(|_| invalid())? };
     let parts = parts * factor / 10_i128.pow(fraction.len() as u32);
-    let nanoseconds = whole.checked_mul(factor).and_then(|whole| whole.checked_add(parts)).ok_or_else(invalid)?;
+    let nanoseconds =
+        whole.checked_mul(factor).and_then(|whole| whole.checked_add(parts)).ok_or_else(invalid)?;
     Ok((nanoseconds, after))
 }
 

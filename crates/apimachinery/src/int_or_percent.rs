@@ -31,7 +31,9 @@ pub struct ParseError;
 impl IntOrPercent {
     /// The share of `total`, rounded up.
     pub fn rounded_up(self, total: i32) -> i32 {
-        self.scaled(total, |hundredths| hundredths.div_euclid(100) + i64::from(hundredths.rem_euclid(100) != 0))
+        self.scaled(total, |hundredths| {
+            hundredths.div_euclid(100) + i64::from(hundredths.rem_euclid(100) != 0)
+        })
     }
 
     /// The share of `total`, rounded down.

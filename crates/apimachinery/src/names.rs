@@ -75,7 +75,9 @@ pub fn qualified_name(name: &str) -> Vec<String> {
     let mut errors = Vec::new();
     match prefix {
         Some("") => errors.push("prefix part must be non-empty".to_owned()),
-        Some(prefix) => errors.extend(dns1123_subdomain(prefix).iter().map(|why| format!("prefix part {why}"))),
+        Some(prefix) => {
+            errors.extend(dns1123_subdomain(prefix).iter().map(|why| format!("prefix part {why}")))
+        }
         None => {}
     }
     if part.is_empty() {
@@ -163,11 +165,14 @@ mod tests {
         let said = dns1123_label(&long);
         assert_eq!(said.len(), 2, "{said:?}");
         assert_eq!(said[0], "must be no more than 63 bytes");
-        assert_eq!(qualified_name("/"), [
-            "prefix part must be non-empty",
-            "name part must be non-empty",
-            qualified_name("-").first().unwrap(),
-        ]);
+        assert_eq!(
+            qualified_name("/"),
+            [
+                "prefix part must be non-empty",
+                "name part must be non-empty",
+                qualified_name("-").first().unwrap(),
+            ]
+        );
         assert!(qualified_name("a/b/c")[0].starts_with("a valid label key"));
         assert_eq!(path_segment("a%b").len(), 1);
     }

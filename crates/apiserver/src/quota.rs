@@ -78,7 +78,7 @@ fn service(service: &Value) -> Usage {
     let ports = spec["ports"].as_array().map(Vec::as_slice).unwrap_or_default();
     let chosen = ports.iter().filter(|port| port["nodePort"].as_i64().unwrap_or(0) != 0).count();
     let (balancers, nodes) = match spec["type"].as_str() {
-        Some("NodePort") => (0, ports.len()),
+        Some("NodePort") => (0_usize, ports.len()),
         Some("LoadBalancer") if spec["allocateLoadBalancerNodePorts"] == false => (1, chosen),
         Some("LoadBalancer") => (1, ports.len()),
         _ => (0, 0),

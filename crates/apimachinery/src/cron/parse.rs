@@ -176,8 +176,11 @@ fn fields(text: &str) -> Result<Fields, ParseError> {
 fn set(field: Field, text: &str) -> Result<Set, ParseError> {
     let mut all = Set::default();
     for part in text.split(',').filter(|part| !part.is_empty()) {
-        let one = range(field, part)
-            .map_err(|problem| ParseError::Part { field, part: part.to_owned(), problem })?;
+        let one = range(field, part).map_err(|problem| ParseError::Part {
+            field,
+            part: part.to_owned(),
+            problem,
+        })?;
         all = Set { values: all.values | one.values, open: all.open || one.open };
     }
     Ok(all)

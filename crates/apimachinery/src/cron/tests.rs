@@ -92,10 +92,18 @@ fn what_cannot_be_read_is_explained() {
         ("1-2-3 * * * *", "too many hyphens: 1-2-3", "the minute"),
         ("*/2/3 * * * *", "too many slashes: */2/3", "the minute"),
         ("*/0 * * * *", "step of range should be a positive number: */0", "the minute"),
-        ("x * * * *", "failed to parse int from x: strconv.Atoi: parsing \"x\": invalid syntax", "the minute"),
+        (
+            "x * * * *",
+            "failed to parse int from x: strconv.Atoi: parsing \"x\": invalid syntax",
+            "the minute",
+        ),
         ("-5 * * * *", "failed to parse int from : strconv.Atoi: parsing \"\": invalid syntax", "the minute"),
         ("*/-5 * * * *", "negative number (-5) not allowed: -5", "the minute"),
-        ("* * * * */mon", "failed to parse int from mon: strconv.Atoi: parsing \"mon\": invalid syntax", "week"),
+        (
+            "* * * * */mon",
+            "failed to parse int from mon: strconv.Atoi: parsing \"mon\": invalid syntax",
+            "week",
+        ),
         ("@never", "unrecognized descriptor: @never", "@never is no schedule"),
         (
             "@every day",
@@ -109,7 +117,10 @@ fn what_cannot_be_read_is_explained() {
         assert_eq!(error.to_string(), why);
         assert!(error.hint().contains(hint), "{text}: {}", error.hint());
     }
-    assert_eq!(Schedule::parse("0 0 31 2 *").unwrap().next_after(Timestamp::UNIX_EPOCH, &TimeZone::UTC), None);
+    assert_eq!(
+        Schedule::parse("0 0 31 2 *").unwrap().next_after(Timestamp::UNIX_EPOCH, &TimeZone::UTC),
+        None
+    );
 }
 
 /// A field, of the kinds that people write.

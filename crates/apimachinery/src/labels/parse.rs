@@ -35,9 +35,8 @@ pub(super) fn requirements(text: &str) -> Result<Vec<Requirement>, ParseError> {
             other => return expected(other, "!, identifier, or 'end of string'"),
         }
         let requirement = parser.requirement();
-        requirements.push(
-            requirement.map_err(|error| ParseError(format!("unable to parse requirement: {error}")))?,
-        );
+        requirements
+            .push(requirement.map_err(|error| ParseError(format!("unable to parse requirement: {error}")))?);
         match parser.next() {
             Token::End => return Ok(requirements),
             Token::Symbol(",") => {
@@ -59,7 +58,8 @@ fn expected<T>(found: Token<'_>, expected: &str) -> Result<T, ParseError> {
 pub(super) fn check(key: &str, operator: Operator, values: &[String]) -> Result<(), ParseError> {
     let mut wrong = Vec::new();
     wrong.extend(invalid("key", key, &names::qualified_name(key)));
-    let shown = || format!("[{}]", values.iter().map(|value| format!("{value:?}")).collect::<Vec<_>>().join(","));
+    let shown =
+        || format!("[{}]", values.iter().map(|value| format!("{value:?}")).collect::<Vec<_>>().join(","));
     let of_values = |why: &str| format!("values: Invalid value: {}: {why}", shown());
     match operator {
         Operator::In | Operator::NotIn if values.is_empty() => {
@@ -75,7 +75,8 @@ pub(super) fn check(key: &str, operator: Operator, values: &[String]) -> Result<
             if values.len() != 1 {
                 wrong.push(of_values("for 'Gt', 'Lt' operators, exactly one value is required"));
             }
-            for (index, value) in values.iter().enumerate().filter(|(_, value)| value.parse::<i64>().is_err()) {
+            for (index, value) in values.iter().enumerate().filter(|(_, value)| value.parse::<i64>().is_err())
+            {
                 let why = "for 'Gt', 'Lt' operators, the value must be an integer";
                 wrong.push(format!("values[{index}]: Invalid value: {value:?}: {why}"));
             }

@@ -48,7 +48,9 @@ fn every_operator_means_what_it_means_to_kubernetes() {
     ] {
         assert!(!matches(selector), "{selector}");
     }
-    assert!(Selector::parse("!a").unwrap().matches_map(None) && !Selector::parse("a").unwrap().matches_map(None));
+    assert!(
+        Selector::parse("!a").unwrap().matches_map(None) && !Selector::parse("a").unwrap().matches_map(None)
+    );
 }
 
 #[test]
@@ -91,7 +93,8 @@ fn what_kubernetes_refuses_is_refused_in_its_words() {
 #[test]
 fn selectors_of_objects_match_as_in_the_api() {
     let object = json!({"metadata": {"labels": {"app": "web"}}});
-    let matches = |selector: Value| serde_json::from_value::<LabelSelector>(selector).unwrap().matches(&object);
+    let matches =
+        |selector: Value| serde_json::from_value::<LabelSelector>(selector).unwrap().matches(&object);
     let one = |operator: &str, key: &str, values: &[&str]| json!({"matchExpressions": [{"key": key, "operator": operator, "values": values}]});
     assert!(matches(json!({})));
     assert!(matches(json!({"matchLabels": {"app": "web"}})));
@@ -120,7 +123,9 @@ fn some_requirement() -> impl Strategy<Value = Requirement> {
     let value = prop::sample::select(vec!["", "1", "2", "x"]).prop_map(str::to_owned);
     ("[ab]", operator, prop::collection::vec(value, 0..3), 0_i64..3)
         .prop_map(|(key, operator, values, limit)| match operator {
-            Operator::GreaterThan | Operator::LessThan => Requirement::new(key, operator, [limit.to_string()]),
+            Operator::GreaterThan | Operator::LessThan => {
+                Requirement::new(key, operator, [limit.to_string()])
+            }
             _ => Requirement::new(key, operator, values),
         })
         .prop_filter_map("as many values as the operator takes", Result::ok)

@@ -90,7 +90,8 @@ fn binary(whole: &str, fraction: &str, power: u32) -> Quantity {
         (0..9).fold(0, |sum, place| sum * 10 + i128::from(billionths.get(place).copied().unwrap_or(0))) + up;
     let whole = whole.trim_start_matches('0');
     let whole: Option<u128> = if whole.is_empty() { Some(0) } else { whole.parse().ok() };
-    let whole = whole.and_then(|whole| whole.checked_mul(1 << power)).and_then(|whole| whole.checked_add(carry));
+    let whole =
+        whole.and_then(|whole| whole.checked_mul(1 << power)).and_then(|whole| whole.checked_add(carry));
     let most = i128::from(i64::MAX);
     let amount = whole.and_then(|whole| i128::try_from(whole).ok()).filter(|whole| *whole <= most);
     let amount = amount.map_or(most * 1_000_000_000, |whole| whole * 1_000_000_000 + billionths);

@@ -115,11 +115,15 @@ fn billionths(text: &str) -> i128 {
 }
 
 fn some_text() -> impl Strategy<Value = String> {
-    let suffix = prop::sample::select(vec!["", "n", "u", "m", "k", "M", "G", "T", "Ki", "Mi", "Gi", "Ti", "e3", "E-2"]);
-    ("[+-]?", 0..1_000_000_u64, prop::option::of("[0-9]{1,12}"), suffix).prop_map(|(sign, whole, fraction, suffix)| {
-        let fraction = fraction.map_or(String::new(), |fraction| format!(".{fraction}"));
-        format!("{sign}{whole}{fraction}{suffix}")
-    })
+    let suffix = prop::sample::select(vec![
+        "", "n", "u", "m", "k", "M", "G", "T", "Ki", "Mi", "Gi", "Ti", "e3", "E-2",
+    ]);
+    ("[+-]?", 0..1_000_000_u64, prop::option::of("[0-9]{1,12}"), suffix).prop_map(
+        |(sign, whole, fraction, suffix)| {
+            let fraction = fraction.map_or(String::new(), |fraction| format!(".{fraction}"));
+            format!("{sign}{whole}{fraction}{suffix}")
+        },
+    )
 }
 
 proptest! {

@@ -1,17 +1,17 @@
 //! Connecting a controller's declarations to the shared caches and to its queue, at the start and later.
 
 use std::{
-    collections::BTreeSet,
     future::Future,
     pin::Pin,
-    sync::{Arc, Mutex, OnceLock, PoisonError, RwLock},
+    sync::{Arc, Mutex, OnceLock, PoisonError},
 };
 
+use super::Watch;
 use crate::{
-    apply::{OwnedKind, OwnedStore},
-    cache::{Caches, Change, Origin, Reader, Scope, Seen, Store, Stores},
-    controller::Watch,
+    apply::{Owned, OwnedKind, OwnedStore},
+    cache::{Caches, Change, Origin, Reader, Scope, Store, WatchEntry},
     error::{Error, Result},
+    handle::Load,
     isolation::isolated,
     metrics::ControllerMetrics,
     object::{AnyObject, Kind, ObjectKey},
@@ -21,74 +21,14 @@ use crate::{
 };
 
 /// One declaration of the builder, carried out when the operator starts.
-pub(super) type Source<R> = Box<dyn FnOnce(&mut Setup<R>) -> Result<()> + Send>;
+pub(crate) type Source<R> = Box<dyn FnOnce(&mut Setup<R>) -> Result<()> + Send>;
 type Late<T> = Box<dyn FnOnce(&Reader) -> T + Send>;
 
-/// The kinds that a controller owns, and which of their names are wanted by whom. Clones share them.
-#[derive(Clone, Default)]
-pub(crate) struct Owned {
-    kinds: Arc<RwLock<Vec<Arc<dyn OwnedKind>>>>,
-    wanted: Arc<Mutex<BTreeSet<(Kind, ObjectKey, ObjectKey)>>>,
-}
-
-impl Owned {
-    /// Every scope in which a kind is owned, in the order of the declarations.
-    pub(crate) fn of(&self, kind: &Kind) -> Vec<Arc<dyn OwnedKind>> {
-        self.all().into_iter().filter(|owned| owned.kind() == kind).collect()
-    }
-
-    /// The stores in which objects of a kind are owned as `K`; `None` if there are none.
-    pub(crate) fn stores<K: AnyObject>(&self, kind: &Kind) -> Option<Stores<K>> {
-        let owned = self.of(kind);
-        Stores::new(owned.iter().filter_map(|owned| owned.store().downcast().ok()).collect())
-    }
-
-    pub(crate) fn all(&self) -> Vec<Arc<dyn OwnedKind>> {
-        self.kinds.read().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// Notes that an object wants these children: whatever has one of their names is looked at for its sake.
-    pub(crate) fn want(&self, children: &[(Kind, ObjectKey)], owner: &ObjectKey) {
-        let mut wanted = self.wanted.lock().unwrap_or_else(PoisonError::into_inner);
-        wanted.extend(children.iter().map(|(kind, key)| (kind.clone(), key.clone(), owner.clone())));
-    }
-
-    /// The child is there: its own references tell whose it is.
-    pub(crate) fn has(&self, kind: &Kind, key: &ObjectKey, owner: &ObjectKey) {
-        let mut wanted = self.wanted.lock().unwrap_or_else(PoisonError::into_inner);
-        wanted.remove(&(kind.clone(), key.clone(), owner.clone()));
-    }
-
-    /// Who wants to have an object of this name and has not got it.
-    fn wanting(&self, kind: &Kind, key: &ObjectKey) -> Vec<ObjectKey> {
-        let wanted = self.wanted.lock().unwrap_or_else(PoisonError::into_inner);
-        let first = (kind.clone(), key.clone(), ObjectKey::cluster(""));
-        let same = |(of, name, _): &&(Kind, ObjectKey, ObjectKey)| of == kind && name == key;
-        wanted.range(first..).take_while(same).map(|(_, _, owner)| owner.clone()).collect()
-    }
-
-    fn push(&self, kind: Arc<dyn OwnedKind>) {
-        self.kinds.write().unwrap_or_else(PoisonError::into_inner).push(kind);
-    }
-
-    pub(super) fn remove(&self, kind: &Arc<dyn OwnedKind>) {
-        self.kinds.write().unwrap_or_else(PoisonError::into_inner).retain(|owned| !Arc::ptr_eq(owned, kind));
-    }
-}
-
 /// A controller being put together.
-pub(super) struct Setup<R> {
-    pub(super) wiring: Arc<Wiring<R>>,
-    pub(super) indexes: Vec<Late<Result<()>>>,
-    pub(super) tasks: Vec<Pin<Box<dyn Future<Output = ()> + Send>>>,
-}
-
-/// The work of a controller, as the operator sees it.
-pub(crate) trait Load: Send + Sync {
-    /// Whether no key runs or is due.
-    fn is_idle(&self) -> bool;
-    /// Queues every object. Returns the controller's name and the keys.
-    fn requeue_all(&self) -> (Arc<str>, Vec<ObjectKey>);
+pub(crate) struct Setup<R> {
+    pub(crate) wiring: Arc<Wiring<R>>,
+    pub(crate) indexes: Vec<Late<Result<()>>>,
+    pub(crate) tasks: Vec<Pin<Box<dyn Future<Output = ()> + Send>>>,
 }
 
 impl<R: AnyObject> Load for Wiring<R> {
@@ -109,23 +49,23 @@ impl<R: AnyObject> Load for Wiring<R> {
 
 /// What leads from a watch to the queue of a controller.
 pub(crate) struct Wiring<R> {
-    pub(super) caches: Caches,
-    pub(super) controller: Arc<str>,
+    pub(crate) caches: Caches,
+    pub(crate) controller: Arc<str>,
     /// The kind that is reconciled.
     pub(crate) kind: Kind,
-    pub(super) namespaces: Vec<String>,
-    pub(super) queue: Arc<Queue<ObjectKey>>,
-    pub(super) metrics: ControllerMetrics,
-    pub(super) reader: Reader,
-    pub(super) owned: Owned,
+    pub(crate) namespaces: Vec<String>,
+    pub(crate) queue: Arc<Queue<ObjectKey>>,
+    pub(crate) metrics: ControllerMetrics,
+    pub(crate) reader: Reader,
+    pub(crate) owned: Owned,
     /// The store of the reconciled kind, once it is there.
-    pub(super) reconciled: OnceLock<Arc<Store<R>>>,
+    pub(crate) reconciled: OnceLock<Arc<Store<R>>>,
     /// The watches that were declared, until they are taken. Those that are added later hold nothing up.
-    pub(super) needs: Mutex<Option<Vec<Seen>>>,
+    pub(crate) needs: Mutex<Option<Vec<WatchEntry>>>,
 }
 
 impl<R: AnyObject> Wiring<R> {
-    pub(super) fn scope<K: AnyObject>(&self, watch: &Watch<K>) -> Scope {
+    pub(crate) fn scope<K: AnyObject>(&self, watch: &Watch<K>) -> Scope {
         Scope {
             namespaces: if watch.kind.namespaced { self.namespaces.clone() } else { Vec::new() },
             labels: watch.labels.clone(),
@@ -134,12 +74,12 @@ impl<R: AnyObject> Wiring<R> {
     }
 
     /// The shared store of a kind, which the controller may read from now on. [`Wiring::release`] gives it back.
-    pub(super) fn store<K: AnyObject>(&self, watch: &Watch<K>) -> Result<Arc<Store<K>>> {
+    pub(crate) fn store<K: AnyObject>(&self, watch: &Watch<K>) -> Result<Arc<Store<K>>> {
         self.store_for(watch, false)
     }
 
     /// As `store`. `children`: of a kind whose objects are looked at as the children of one owner at a time.
-    pub(super) fn store_for<K: AnyObject>(&self, watch: &Watch<K>, children: bool) -> Result<Arc<Store<K>>> {
+    pub(crate) fn store_for<K: AnyObject>(&self, watch: &Watch<K>, children: bool) -> Result<Arc<Store<K>>> {
         let scope = self.scope(watch);
         scope.check().map_err(|(selector, reason)| Error::InvalidSelector {
             kind: Box::new(watch.kind.clone()),
@@ -149,24 +89,24 @@ impl<R: AnyObject> Wiring<R> {
         let store = self.caches.store::<K>(&watch.kind, &scope, watch.optional, children);
         self.reader.add(store.clone());
         if let Some(needs) = self.needs.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
-            needs.push(Seen { watch: Arc::new(store.clone()), optional: watch.optional });
+            needs.push(WatchEntry { watch: Arc::new(store.clone()), optional: watch.optional });
         }
         Ok(store)
     }
 
     /// The watches that were declared.
-    pub(super) fn take_needs(&self) -> Vec<Seen> {
+    pub(crate) fn take_needs(&self) -> Vec<WatchEntry> {
         self.needs.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or_default()
     }
 
     /// Gives a store back.
-    pub(super) fn release<K: AnyObject>(&self, store: &Arc<Store<K>>) {
+    pub(crate) fn release<K: AnyObject>(&self, store: &Arc<Store<K>>) {
         self.reader.remove(store);
         self.caches.release(&**store);
     }
 
     /// Lets `apply` write and prune objects of this kind. Returns what takes that back.
-    pub(super) fn own<K: AnyObject>(&self, store: Arc<Store<K>>) -> Arc<dyn OwnedKind> {
+    pub(crate) fn own<K: AnyObject>(&self, store: Arc<Store<K>>) -> Arc<dyn OwnedKind> {
         let owned: Arc<dyn OwnedKind> = Arc::new(OwnedStore { store });
         self.owned.push(owned.clone());
         owned
@@ -174,7 +114,7 @@ impl<R: AnyObject> Wiring<R> {
 
     /// Queues what is reconciled whenever an object of the store changes that it controls, or whose name it wants for
     /// a child of its own.
-    pub(super) fn subscribe_owned<K: AnyObject>(
+    pub(crate) fn subscribe_owned<K: AnyObject>(
         &self,
         store: &Arc<Store<K>>,
         filter: Option<Predicate<K>>,
@@ -195,7 +135,7 @@ impl<R: AnyObject> Wiring<R> {
     ///
     /// The first list counts for the reconciled kind only: it queues every object there is, in order, and what
     /// other kinds could add are the same keys in another order.
-    pub(super) fn subscribe_secondary<K: AnyObject>(
+    pub(crate) fn subscribe_secondary<K: AnyObject>(
         &self,
         store: &Arc<Store<K>>,
         filter: Option<Predicate<K>>,
@@ -213,7 +153,7 @@ impl<R: AnyObject> Wiring<R> {
         [changes, self.subscribe_served(store)]
     }
 
-    pub(super) fn subscribe_reconciled(&self, store: &Arc<Store<R>>, filter: Option<Predicate<R>>) {
+    pub(crate) fn subscribe_reconciled(&self, store: &Arc<Store<R>>, filter: Option<Predicate<R>>) {
         self.subscribe(store, filter, |change, _| vec![change.key.clone()]);
     }
 

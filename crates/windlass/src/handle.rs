@@ -8,7 +8,15 @@ use std::{
 
 use tokio::sync::watch;
 
-use crate::{ObjectKey, controller::Load};
+use crate::object::ObjectKey;
+
+/// The work of a controller, as the operator sees it.
+pub(crate) trait Load: Send + Sync {
+    /// Whether no key runs or is due.
+    fn is_idle(&self) -> bool;
+    /// Queues every object. Returns the controller's name and the keys.
+    fn requeue_all(&self) -> (Arc<str>, Vec<ObjectKey>);
+}
 
 /// A hold on an operator that runs, or is about to. Clones share it.
 #[derive(Clone, Default)]
@@ -66,12 +74,12 @@ impl fmt::Debug for Handle {
 }
 
 impl Handle {
-    pub(super) fn add(&self, controller: &Arc<dyn Load>) {
+    pub(crate) fn add(&self, controller: &Arc<dyn Load>) {
         let mut controllers = self.0.controllers.lock().unwrap_or_else(PoisonError::into_inner);
         controllers.push(Arc::downgrade(controller));
     }
 
-    pub(super) fn synced(&self) {
+    pub(crate) fn synced(&self) {
         self.0.synced.send_replace(true);
     }
 

@@ -9,45 +9,21 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::{kept::Held, snug};
-use crate::{
-    apply::{FieldManager, FieldSet, Fields},
-    object::{AnyObject, ObjectKey},
-};
+use super::{FieldManager, FieldSet, Fields, read};
+use crate::object::{AnyObject, ObjectKey};
 
 /// An object without `managedFields`, and these as text.
 #[derive(Clone, Debug)]
 pub(crate) struct Fresh<K> {
     pub(crate) object: K,
-    managed: Option<Box<str>>,
+    pub(crate) managed: Option<Box<str>>,
     /// What the object was read from; `None` if it was made here.
-    pub(super) text: Option<String>,
-}
-
-/// The same, of whichever kind.
-#[derive(Debug)]
-pub(super) struct Arrived {
-    pub(super) object: Box<dyn Held>,
-    managed: Option<Box<str>>,
-    pub(super) text: Option<String>,
-}
-
-impl Arrived {
-    /// What `manager` and its controllers applied, and whether there are fields to take over.
-    pub(super) fn fields(&self, manager: &FieldManager) -> Fields {
-        fields(self.managed.as_deref(), manager)
-    }
-}
-
-impl<K: AnyObject> From<Fresh<K>> for Arrived {
-    fn from(fresh: Fresh<K>) -> Self {
-        Self { object: Box::new(fresh.object), managed: fresh.managed, text: fresh.text }
-    }
+    pub(crate) text: Option<String>,
 }
 
 /// What can be told of an object without reading all of it.
 #[derive(Debug, Deserialize)]
-pub(super) struct Head<'a> {
+pub(crate) struct Head<'a> {
     #[serde(borrow)]
     metadata: HeadMeta<'a>,
 }
@@ -80,15 +56,15 @@ struct Entry<'a> {
 }
 
 impl<'a> Head<'a> {
-    pub(super) fn read(text: &'a str) -> serde_json::Result<Self> {
+    pub(crate) fn read(text: &'a str) -> serde_json::Result<Self> {
         serde_json::from_str(text)
     }
 
-    pub(super) fn key(&self) -> ObjectKey {
+    pub(crate) fn key(&self) -> ObjectKey {
         ObjectKey::new(Some(&self.metadata.namespace), &self.metadata.name)
     }
 
-    pub(super) fn version(&self) -> &str {
+    pub(crate) fn version(&self) -> &str {
         &self.metadata.resource_version
     }
 
@@ -109,9 +85,9 @@ impl<K: AnyObject> Fresh<K> {
     }
 
     /// Reads an object whose head has been read from the same text.
-    pub(super) fn read_behind(head: &Head<'_>, text: &str) -> serde_json::Result<Self> {
+    pub(crate) fn read_behind(head: &Head<'_>, text: &str) -> serde_json::Result<Self> {
         let (text, managed) = head.cut(text);
-        Ok(Self { object: snug::from_str(&text)?, managed, text: Some(text) })
+        Ok(Self { object: read::from_str(&text)?, managed, text: Some(text) })
     }
 
     /// Whether anybody but `manager` has a part in the main resource.
@@ -123,11 +99,12 @@ impl<K: AnyObject> Fresh<K> {
 
     /// What `manager` and its controllers applied, and whether there are fields to take over.
     pub(crate) fn fields(&self, manager: &FieldManager) -> Fields {
-        fields(self.managed.as_deref(), manager)
+        managed_by(self.managed.as_deref(), manager)
     }
 }
 
-fn fields(managed: Option<&str>, manager: &FieldManager) -> Fields {
+/// What `manager` and its controllers applied, by the text of `managedFields`, and whether there are fields to take over.
+pub(crate) fn managed_by(managed: Option<&str>, manager: &FieldManager) -> Fields {
     let Some(managed) = managed else { return Fields::default() };
     let entries: Vec<Entry<'_>> = serde_json::from_str(managed).unwrap_or_default();
     let mut fields = Fields::default();

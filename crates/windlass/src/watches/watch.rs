@@ -21,11 +21,11 @@ use crate::{
 /// ```
 #[derive(Clone, Debug)]
 pub struct Watch<K> {
-    pub(super) kind: Kind,
-    pub(super) labels: Option<String>,
-    pub(super) fields: Option<String>,
-    pub(super) filter: Option<Predicate<K>>,
-    pub(super) optional: bool,
+    pub(crate) kind: Kind,
+    pub(crate) labels: Option<String>,
+    pub(crate) fields: Option<String>,
+    pub(crate) filter: Option<Predicate<K>>,
+    pub(crate) optional: bool,
 }
 
 impl<K: Object> Default for Watch<K> {
@@ -63,7 +63,7 @@ impl From<Kind> for Watch<DynamicObject> {
 }
 
 impl<K: AnyObject> Watch<K> {
-    pub(super) fn of(kind: Kind) -> Self {
+    pub(crate) fn of(kind: Kind) -> Self {
         Self { kind, labels: None, fields: None, filter: None, optional: false }
     }
 

@@ -9,23 +9,20 @@ use kube::{
 };
 use serde_json::{Value, json};
 
-use super::{
-    Onlookers, Owner, Ownership,
-    digest::{self, Digest},
-    held,
-    recall::Answer,
-    succeed,
-};
+use super::{Onlookers, Owner, Shared, Trigger, dry_run, encode, held, recall::Answer, succeed};
 use crate::{
-    cache::{Fresh, Store},
-    context::{Shared, Trigger, encode, rehearsal},
+    cache::Store,
     error::{Error, Result},
     object::{AnyObject, Kind, ObjectKey, uid, version},
     owner, request,
+    wire::{
+        Fresh, Ownership,
+        digest::{self, Digest},
+    },
 };
 
 /// Where a child goes.
-pub(super) struct Place<'a, K> {
+pub(super) struct ChildWrite<'a, K> {
     shared: &'a Shared,
     owner: &'a Owner,
     onlookers: Onlookers,
@@ -34,7 +31,7 @@ pub(super) struct Place<'a, K> {
     of: PhantomData<K>,
 }
 
-impl<'a, K: AnyObject> Place<'a, K> {
+impl<'a, K: AnyObject> ChildWrite<'a, K> {
     pub(super) fn new(
         shared: &'a Shared,
         owner: &'a Owner,
@@ -109,7 +106,7 @@ impl<'a, K: AnyObject> Place<'a, K> {
     }
 
     fn rehearsed(&self, live: Option<&K>, body: &Value) -> Result<Arc<K>> {
-        Ok(Arc::new(rehearsal::merged("apply", self.kind, &self.key, live, body)?))
+        Ok(Arc::new(dry_run::merged("apply", self.kind, &self.key, live, body)?))
     }
 
     /// The child as it is: from the cache, or from the server where the cache may not hold it.

@@ -17,7 +17,7 @@ use serde::de::{
 /// Deployment, once more.
 pub(crate) fn from_str<'de, T: Deserialize<'de>>(text: &'de str) -> serde_json::Result<T> {
     let mut json = serde_json::Deserializer::from_str(text);
-    let value = T::deserialize(Snug(&mut json))?;
+    let value = T::deserialize(Compact(&mut json))?;
     json.end()?;
     Ok(value)
 }
@@ -31,17 +31,17 @@ pub fn from_value<T: DeserializeOwned>(value: &serde_json::Value) -> serde_json:
 }
 
 /// Passes everything on as it is, except for how long a list is expected to be.
-struct Snug<T>(T);
+struct Compact<T>(T);
 
 macro_rules! deserialize {
     ($($method:ident($($argument:ident: $type:ty),*);)*) => {$(
         fn $method<V: Visitor<'de>>(self, $($argument: $type,)* visitor: V) -> Result<V::Value, D::Error> {
-            self.0.$method($($argument,)* Snug(visitor))
+            self.0.$method($($argument,)* Compact(visitor))
         }
     )*};
 }
 
-impl<'de, D: Deserializer<'de>> Deserializer<'de> for Snug<D> {
+impl<'de, D: Deserializer<'de>> Deserializer<'de> for Compact<D> {
     type Error = D::Error;
 
     deserialize! {
@@ -72,7 +72,7 @@ macro_rules! visit {
     )*};
 }
 
-impl<'de, V: Visitor<'de>> Visitor<'de> for Snug<V> {
+impl<'de, V: Visitor<'de>> Visitor<'de> for Compact<V> {
     type Value = V::Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -97,19 +97,19 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for Snug<V> {
     }
 
     fn visit_some<D: Deserializer<'de>>(self, value: D) -> Result<V::Value, D::Error> {
-        self.0.visit_some(Snug(value))
+        self.0.visit_some(Compact(value))
     }
 
     fn visit_newtype_struct<D: Deserializer<'de>>(self, value: D) -> Result<V::Value, D::Error> {
-        self.0.visit_newtype_struct(Snug(value))
+        self.0.visit_newtype_struct(Compact(value))
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<V::Value, A::Error> {
-        self.0.visit_seq(Snug(list))
+        self.0.visit_seq(Compact(list))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<V::Value, A::Error> {
-        self.0.visit_map(Snug(map))
+        self.0.visit_map(Compact(map))
     }
 
     fn visit_enum<A: EnumAccess<'de>>(self, data: A) -> Result<V::Value, A::Error> {
@@ -117,11 +117,11 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for Snug<V> {
     }
 }
 
-impl<'de, A: SeqAccess<'de>> SeqAccess<'de> for Snug<A> {
+impl<'de, A: SeqAccess<'de>> SeqAccess<'de> for Compact<A> {
     type Error = A::Error;
 
     fn next_element_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>, A::Error> {
-        self.0.next_element_seed(Snug(seed))
+        self.0.next_element_seed(Compact(seed))
     }
 
     fn size_hint(&self) -> Option<usize> {
@@ -129,15 +129,15 @@ impl<'de, A: SeqAccess<'de>> SeqAccess<'de> for Snug<A> {
     }
 }
 
-impl<'de, A: MapAccess<'de>> MapAccess<'de> for Snug<A> {
+impl<'de, A: MapAccess<'de>> MapAccess<'de> for Compact<A> {
     type Error = A::Error;
 
     fn next_key_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>, A::Error> {
-        self.0.next_key_seed(Snug(seed))
+        self.0.next_key_seed(Compact(seed))
     }
 
     fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value, A::Error> {
-        self.0.next_value_seed(Snug(seed))
+        self.0.next_value_seed(Compact(seed))
     }
 
     fn size_hint(&self) -> Option<usize> {
@@ -145,11 +145,11 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Snug<A> {
     }
 }
 
-impl<'de, S: DeserializeSeed<'de>> DeserializeSeed<'de> for Snug<S> {
+impl<'de, S: DeserializeSeed<'de>> DeserializeSeed<'de> for Compact<S> {
     type Value = S::Value;
 
     fn deserialize<D: Deserializer<'de>>(self, value: D) -> Result<S::Value, D::Error> {
-        self.0.deserialize(Snug(value))
+        self.0.deserialize(Compact(value))
     }
 }
 

@@ -89,13 +89,21 @@ impl ItemKey {
     }
 
     fn compared(&self, item: &Value, without: bool) -> bool {
-        let same = super::held::same_scalar;
+        let same = same_scalar;
         match self {
             Self::Fields(fields) => {
                 fields.iter().all(|(name, value)| item.get(name).map_or(without, |own| same(own, value)))
             }
             Self::Value(value) => same(item, value),
         }
+    }
+}
+
+/// Equality of scalars, with numbers compared by value.
+pub(crate) fn same_scalar(a: &Value, b: &Value) -> bool {
+    match (a, b) {
+        (Value::Number(a), Value::Number(b)) => a == b || a.as_f64() == b.as_f64(),
+        (a, b) => a == b,
     }
 }
 

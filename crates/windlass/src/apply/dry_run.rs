@@ -4,10 +4,10 @@ use serde_json::{Value, json};
 
 use super::encode;
 use crate::{
-    cache,
     error::{Error, Result},
     merge,
     object::{AnyObject, Kind, ObjectKey},
+    wire,
 };
 
 /// Logs the difference that a write would make, and returns the object as it would be.
@@ -27,7 +27,7 @@ pub(crate) fn merged<K: AnyObject>(
     }
     let difference = merge::diff(&old, &new).unwrap_or_else(|| json!({}));
     tracing::info!(%kind, object = %key, %difference, "dry run: would {operation}");
-    cache::read(&new.to_string()).map_err(|source| Error::Encode {
+    wire::read(&new.to_string()).map_err(|source| Error::Encode {
         kind: Box::new(kind.clone()),
         key: key.clone(),
         source,

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use super::{FieldSet, digest};
-use crate::{cache::Fresh, object::AnyObject};
+use super::{FieldSet, Fresh, digest};
+use crate::object::AnyObject;
 
 pub(crate) use super::digest::Digest;
 
@@ -46,12 +46,12 @@ impl FieldManager {
     }
 
     /// The annotation that holds the mark of an apply.
-    pub(super) fn annotation(&self) -> &str {
+    pub(crate) fn annotation(&self) -> &str {
         &self.annotation
     }
 
     /// The mark that an apply of ours left on an object.
-    pub(super) fn mark_of<'a>(&self, meta: &'a ObjectMeta) -> Option<&'a str> {
+    pub(crate) fn mark_of<'a>(&self, meta: &'a ObjectMeta) -> Option<&'a str> {
         meta.annotations.as_ref()?.get(&self.annotation).map(String::as_str)
     }
 

@@ -18,7 +18,7 @@ pub(crate) struct Digest(NonZeroU64);
 
 impl Digest {
     /// The digest of an intent. The order of an object's fields does not count, that of a list does.
-    pub(super) fn of(controller: &str, intent: &Value) -> Self {
+    pub(crate) fn of(controller: &str, intent: &Value) -> Self {
         let mut hash = Sha256::new();
         feed(&mut hash, &Value::String(controller.to_owned()));
         feed(&mut hash, intent);
@@ -35,17 +35,17 @@ impl Digest {
 }
 
 /// The value of the annotation: who applied, and what.
-pub(super) fn mark(controller: &str, digest: Digest) -> String {
+pub(crate) fn mark(controller: &str, digest: Digest) -> String {
     format!("{controller}/{:016x}", digest.0)
 }
 
 /// The controller that left a mark.
-pub(super) fn controller_of(mark: &str) -> Option<&str> {
+pub(crate) fn controller_of(mark: &str) -> Option<&str> {
     mark.rsplit_once('/').map(|(controller, _)| controller)
 }
 
 /// The name of the annotation for a field manager.
-pub(super) fn annotation(manager: &str) -> String {
+pub(crate) fn annotation(manager: &str) -> String {
     let edge = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric());
     let inner = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     let valid = manager.len() <= 63

@@ -6,7 +6,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use super::{Watch, setup::Wiring};
+use super::{Watch, Wiring};
 use crate::{
     apply::OwnedKind,
     cache::{Reader, Scope, Store},
@@ -73,7 +73,7 @@ impl<R> fmt::Debug for Watches<R> {
 }
 
 impl<R: AnyObject> Watches<R> {
-    pub(super) fn new(wiring: Arc<Wiring<R>>) -> Self {
+    pub(crate) fn new(wiring: Arc<Wiring<R>>) -> Self {
         Self { wiring, added: Arc::default() }
     }
 

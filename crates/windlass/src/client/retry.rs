@@ -25,7 +25,7 @@ use tokio::time::{Instant, Sleep, timeout_at};
 use tower::{BoxError, service_fn};
 
 use super::repeat;
-use crate::metrics::Metrics;
+use crate::{error::NoAnswer, metrics::Metrics, request::ENDLESS};
 
 /// How much longer than it asked for a watch may last.
 const GRACE: Duration = Duration::from_mins(1);
@@ -35,7 +35,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(2);
 
 /// How long requests may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Patience {
+pub(crate) struct Timeouts {
     /// One request, all its tries together.
     pub(crate) request: Duration,
     /// A list, or the deletion of a collection, where that is longer: more than the minute after which Kubernetes
@@ -47,10 +47,7 @@ pub(crate) struct Patience {
     pub(crate) endless: bool,
 }
 
-/// Longer than anybody looks at a stopped process.
-pub(crate) const ENDLESS: Duration = Duration::from_hours(24 * 365);
-
-impl Default for Patience {
+impl Default for Timeouts {
     fn default() -> Self {
         Self {
             request: Duration::from_secs(30),
@@ -58,30 +55,6 @@ impl Default for Patience {
             retries: Duration::from_secs(10),
             endless: false,
         }
-    }
-}
-
-/// A request that was not answered in time.
-#[derive(Clone, Copy, Debug, thiserror::Error)]
-#[error("the API server has not answered in {limit:?}")]
-pub(crate) struct NoAnswer {
-    limit: Duration,
-}
-
-impl NoAnswer {
-    /// Whether this is why a request failed.
-    pub(crate) fn is_cause_of(error: &kube::Error) -> bool {
-        let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
-        while let Some(error) = cause {
-            if error.is::<Self>() {
-                return true;
-            }
-            cause = match error.downcast_ref::<kube::Error>() {
-                Some(kube::Error::Service(inner)) => Some(&**inner),
-                _ => error.source(),
-            };
-        }
-        false
     }
 }
 
@@ -93,7 +66,7 @@ struct Limits {
     end: Option<Duration>,
 }
 
-impl Patience {
+impl Timeouts {
     /// The same client with deadlines and repetitions.
     pub(crate) fn around(self, client: Client, metrics: Metrics) -> Client {
         let namespace = client.default_namespace().to_owned();
@@ -145,7 +118,7 @@ fn is_collection(path: &str) -> bool {
 
 async fn send(
     client: Client,
-    patience: Patience,
+    patience: Timeouts,
     metrics: Metrics,
     request: Request<Body>,
 ) -> Result<Response<Timed>, BoxError> {

@@ -16,7 +16,7 @@ use kube::{
 use crate::{Entry, FIELD_MANAGER};
 
 /// How long the API server may take until it serves a new kind.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Something that could not be installed.
 #[derive(Debug, thiserror::Error)]
@@ -40,7 +40,7 @@ pub enum Error {
         source: Box<kube::runtime::wait::Error>,
     },
     /// The API server accepted a CRD, but does not serve it.
-    #[error("the CRD {name} was not established within {} s; `kubectl describe crd {name}` says why", PATIENCE.as_secs())]
+    #[error("the CRD {name} was not established within {} s; `kubectl describe crd {name}` says why", TIMEOUT.as_secs())]
     NotEstablished {
         /// The CRD.
         name: String,
@@ -92,7 +92,7 @@ pub async fn crds(client: &Client, crds: &[CustomResourceDefinition]) -> Result<
         let applied = api.patch(&name, &params, &Patch::Apply(crd)).await;
         applied.map_err(|source| Error::ApplyCrd { name: name.clone(), source: Box::new(source) })?;
         let established = await_condition(api.clone(), &name, is_crd_established());
-        match tokio::time::timeout(PATIENCE, established).await {
+        match tokio::time::timeout(TIMEOUT, established).await {
             Ok(Ok(_)) => {}
             Ok(Err(source)) => return Err(Error::WatchCrd { name, source: Box::new(source) }),
             Err(_) => return Err(Error::NotEstablished { name }),

@@ -20,7 +20,7 @@ use windlass::webhook::{Certificates, Reach, Server};
 use crate::install::Error;
 
 /// How long the CRDs may take to point at this process.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 /// The Secret with the certificates of a process outside the cluster.
 const SECRET: &str = "windlass-local-webhook-certificates";
 
@@ -66,10 +66,10 @@ pub async fn converted(
     for crd in crds.iter().filter(|crd| is_converted(crd)) {
         let name = crd.name_any();
         let points_here = await_condition(api.clone(), &name, is_crd_established().and(points_at(url)));
-        match tokio::time::timeout(PATIENCE, points_here).await {
+        match tokio::time::timeout(TIMEOUT, points_here).await {
             Ok(Ok(_)) => {}
             Ok(Err(source)) => return Err(Error::WatchCrd { name, source: Box::new(source) }),
-            Err(_) => return Err(Error::NotConverted { name, limit: PATIENCE.as_secs() }),
+            Err(_) => return Err(Error::NotConverted { name, limit: TIMEOUT.as_secs() }),
         }
     }
     Ok(())

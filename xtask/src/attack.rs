@@ -33,7 +33,7 @@ use self::{
 use crate::kubernetes;
 
 /// How long one attack may take, the start of its server aside.
-const PATIENCE: Duration = Duration::from_mins(2);
+const TIMEOUT: Duration = Duration::from_mins(2);
 
 /// How long the bystander is watched before the attack begins.
 const CALM: Duration = Duration::from_millis(500);
@@ -143,7 +143,7 @@ async fn play(row: &Row, stage: &mut Stage, line: &mut Line, optimised: bool) ->
     let (before, processor) = (stage.server.resident()?, stage.server.processor_seconds()?);
     let pid = stage.server.pid();
     line.memory_before = before;
-    let played = tokio::time::timeout(PATIENCE, (row.play)(stage)).await;
+    let played = tokio::time::timeout(TIMEOUT, (row.play)(stage)).await;
     let attacked = bystander.stop();
     line.calm = calm.p99();
     line.bystander = attacked.p99();
@@ -155,7 +155,7 @@ async fn play(row: &Row, stage: &mut Stage, line: &mut Line, optimised: bool) ->
     }
     let held = match played {
         Ok(outcome) => outcome?,
-        Err(_) => bail!("it did not end within {} s", PATIENCE.as_secs()),
+        Err(_) => bail!("it did not end within {} s", TIMEOUT.as_secs()),
     };
     if !stage.server.is_alive() && !row.ends_server {
         bail!("the server has ended");
@@ -171,7 +171,7 @@ async fn play(row: &Row, stage: &mut Stage, line: &mut Line, optimised: bool) ->
         bail!(
             "{} requests of a bystander were not answered within {} s",
             attacked.unanswered(),
-            bystander::PATIENCE.as_secs()
+            bystander::TIMEOUT.as_secs()
         );
     }
     let generous = GOAL.max(line.calm * 10);

@@ -15,6 +15,7 @@ mod fidelity;
 mod generate;
 mod kubernetes;
 mod packaging;
+mod tidy;
 
 use std::process::ExitCode;
 
@@ -43,6 +44,8 @@ enum Chore {
     Packaging(packaging::Args),
     /// Check that no command compiles a crate of others' that another has compiled
     Features,
+    /// Check the order of modules, the size of files, and that ARCHITECTURE.md names every crate
+    Tidy,
     /// Write the tables of the API server from a real one
     Generate(generate::Args),
     /// Write the generated pages of docs/: the guide and the reference of every command
@@ -59,6 +62,7 @@ pub fn main() -> ExitCode {
         Chore::Conformance(args) => conformance::run(&args),
         Chore::Packaging(args) => packaging::run(&args).map(|()| ExitCode::SUCCESS),
         Chore::Features => features::run().map(|()| ExitCode::SUCCESS),
+        Chore::Tidy => tidy::run().map(|()| ExitCode::SUCCESS),
         Chore::Generate(args) => generate::run(&args).map(|()| ExitCode::SUCCESS),
         Chore::Docs => docs::run().map(|()| ExitCode::SUCCESS),
     };

@@ -9,38 +9,10 @@ use std::{
     time::Duration,
 };
 
-use jiff::{SignedDuration, Timestamp, fmt::temporal::DateTimePrinter};
+use jiff::{Timestamp, fmt::temporal::DateTimePrinter};
 use rand::{Rng, RngExt, SeedableRng, rngs::StdRng};
 
-/// Tells the time of day. Timestamps, leases and token lifetimes come from here.
-pub trait Clock: Send + Sync + 'static {
-    /// The present moment.
-    fn now(&self) -> Timestamp;
-}
-
-/// A clock that starts at a given moment and then follows tokio's clock, paused or not.
-///
-/// This is the only clock that the server needs: started at the wall clock's time it *is* the wall
-/// clock, and under `tokio::time::pause` an hour's sleep moves it by an hour at once.
-#[derive(Debug, Clone)]
-pub struct TokioClock {
-    origin: tokio::time::Instant,
-    start: Timestamp,
-}
-
-impl TokioClock {
-    /// A clock that reads `start` now.
-    pub fn starting_at(start: Timestamp) -> Self {
-        Self { origin: tokio::time::Instant::now(), start }
-    }
-}
-
-impl Clock for TokioClock {
-    fn now(&self) -> Timestamp {
-        let passed = SignedDuration::try_from(self.origin.elapsed()).unwrap_or(SignedDuration::MAX);
-        self.start.saturating_add(passed).unwrap_or(Timestamp::MAX)
-    }
-}
+pub use windlass_apimachinery::{Clock, clock::TokioClock};
 
 /// The clock and the random source of one server, shared by all of its parts.
 #[derive(Clone)]

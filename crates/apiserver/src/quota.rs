@@ -70,7 +70,7 @@ pub fn add(usage: &mut Usage, other: Usage) {
 /// Reads a map of quantities.
 pub fn amounts(value: &Value) -> Usage {
     let entries = value.as_object().into_iter().flatten();
-    entries.filter_map(|(name, amount)| Some((name.clone(), Amount::of(amount)?))).collect()
+    entries.filter_map(|(name, amount)| Some((name.clone(), Amount::from_json(amount)?))).collect()
 }
 
 fn service(service: &Value) -> Usage {
@@ -78,21 +78,21 @@ fn service(service: &Value) -> Usage {
     let ports = spec["ports"].as_array().map(Vec::as_slice).unwrap_or_default();
     let chosen = ports.iter().filter(|port| port["nodePort"].as_i64().unwrap_or(0) != 0).count();
     let (balancers, nodes) = match spec["type"].as_str() {
-        Some("NodePort") => (0, ports.len()),
+        Some("NodePort") => (0_usize, ports.len()),
         Some("LoadBalancer") if spec["allocateLoadBalancerNodePorts"] == false => (1, chosen),
         Some("LoadBalancer") => (1, ports.len()),
         _ => (0, 0),
     };
     Usage::from([
         ("services".into(), Amount::ONE),
-        ("services.loadbalancers".into(), Amount::count(balancers)),
-        ("services.nodeports".into(), Amount::count(nodes)),
+        ("services.loadbalancers".into(), Amount::from(balancers)),
+        ("services.nodeports".into(), Amount::from(nodes)),
     ])
 }
 
 fn claim(claim: &Value) -> Usage {
-    let asked = claim.pointer("/spec/resources/requests/storage").and_then(Amount::of);
-    let given = claim.pointer("/status/allocatedResources/storage").and_then(Amount::of);
+    let asked = claim.pointer("/spec/resources/requests/storage").and_then(Amount::from_json);
+    let given = claim.pointer("/status/allocatedResources/storage").and_then(Amount::from_json);
     let storage = asked.map(|asked| given.map_or(asked, |given| asked.max(given)).rounded_up());
     let mut usage = Usage::from([("persistentvolumeclaims".into(), Amount::ONE)]);
     if let Some(storage) = storage {

@@ -82,12 +82,12 @@ pub(crate) enum State {
 
 /// The folder of one named cluster, which may not be there yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct ClusterDirectory {
     name: String,
     folder: PathBuf,
 }
 
-impl Place {
+impl ClusterDirectory {
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
@@ -237,12 +237,12 @@ impl Place {
 /// The right to run a cluster. Ends with the process, however that ends.
 #[derive(Debug)]
 pub(crate) struct Held {
-    place: Place,
+    place: ClusterDirectory,
     _lock: File,
 }
 
 impl Held {
-    pub(crate) fn place(&self) -> &Place {
+    pub(crate) fn place(&self) -> &ClusterDirectory {
         &self.place
     }
 

@@ -19,8 +19,6 @@ mod subcommand;
 mod tests;
 mod upgrade;
 
-pub(crate) use self::doctor::Level;
-
 use std::time::Duration;
 
 use clap::CommandFactory;

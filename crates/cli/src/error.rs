@@ -1,29 +1,10 @@
 //! What can go wrong in a command, what the user can do about it, and the exit code that it gives.
 
-use std::{error::Error as StdError, io, net::SocketAddr, path::PathBuf, process::ExitCode, time::Duration};
+use std::{error::Error as StdError, io, net::SocketAddr, path::PathBuf, time::Duration};
 
-use crate::{args::ClusterArgs, clusters, commands::image, operator::debugger, project};
-
-/// How a command ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ExitStatus {
-    /// It did what was asked.
-    Success,
-    /// What was asked cannot be done here: the user can change that.
-    Failure,
-    /// Windlass itself failed.
-    Error,
-}
-
-impl From<ExitStatus> for ExitCode {
-    fn from(status: ExitStatus) -> Self {
-        Self::from(match status {
-            ExitStatus::Success => 0,
-            ExitStatus::Failure => 1,
-            ExitStatus::Error => 2,
-        })
-    }
-}
+use crate::{
+    args::ClusterArgs, clusters, commands::image, exit_status::ExitStatus, operator::debugger, project,
+};
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {

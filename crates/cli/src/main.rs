@@ -5,6 +5,7 @@ mod clusters;
 mod commands;
 mod connection;
 mod error;
+mod exit_status;
 mod kubeconfig;
 mod operator;
 mod platform;
@@ -20,7 +21,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use crate::{args::Cli, error::ExitStatus, printer::Printer};
+use crate::{args::Cli, exit_status::ExitStatus, printer::Printer};
 
 /// Requests are many small allocations: with this allocator a patch costs the API server about a quarter less
 /// than with that of the C library, at the same memory.

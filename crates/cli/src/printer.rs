@@ -10,7 +10,7 @@ use std::{error::Error as StdError, fmt::Display, io::Write};
 use anstyle::{AnsiColor, Style};
 use serde::Serialize;
 
-use crate::{args::Format, commands::Level, error::Error};
+use crate::{args::Format, error::Error};
 
 const LABEL: Style = AnsiColor::Cyan.on_default();
 const GOOD: Style = AnsiColor::Green.on_default().bold();
@@ -20,6 +20,15 @@ const FAINT: Style = Style::new().dimmed();
 
 /// The width of the labels, so that what follows them lines up.
 const WIDTH: usize = 10;
+
+/// How something is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Level {
+    Ok,
+    Warn,
+    Fail,
+}
 
 /// Writes to the terminal.
 #[derive(Clone, Copy, Debug)]

@@ -1,24 +1,22 @@
 //! Numbers and percentages of Pods, as `maxSurge`, `maxUnavailable` and `minAvailable` give them. Pure.
 
-use windlass::k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use windlass::{apimachinery::IntOrPercent, k8s_openapi::apimachinery::pkg::util::intstr::IntOrString};
 
 /// A share rounded up.
 pub(crate) fn rounded_up(value: &IntOrString, of: i32) -> i32 {
-    scaled(value, of, f64::ceil)
+    share(value).rounded_up(of)
 }
 
 /// A share rounded down.
 pub(crate) fn rounded_down(value: &IntOrString, of: i32) -> i32 {
-    scaled(value, of, f64::floor)
+    share(value).rounded_down(of)
 }
 
-fn scaled(value: &IntOrString, of: i32, round: fn(f64) -> f64) -> i32 {
+/// A text that is no percentage, which the server does not take, is none.
+fn share(value: &IntOrString) -> IntOrPercent {
     match value {
-        IntOrString::Int(number) => *number,
-        IntOrString::String(text) => {
-            let percent: f64 = text.trim_end_matches('%').parse().unwrap_or(0.0);
-            round(percent * f64::from(of) / 100.0) as i32
-        }
+        IntOrString::Int(number) => IntOrPercent::Int(*number),
+        IntOrString::String(text) => text.parse().unwrap_or(IntOrPercent::Int(0)),
     }
 }
 

@@ -13,7 +13,7 @@ use windlass_apiserver::{
     },
     authority::{self, Authority},
     data_directory::{self, DataDirectory},
-    environment::{Environment, TokioClock},
+    environment::Environment,
     listener::{self, Listener},
     registry::Registry,
     store::{DiskError, DiskOptions, Store},
@@ -148,7 +148,7 @@ impl Cluster {
             Foundation::lay(builder.data_dir, builder.fsync, start).await?;
         // Another life of the same cluster must not repeat the uids of the one before.
         let seed = if data.is_some() { next_life(builder.seed, store.revision()) } else { builder.seed };
-        let environment = Environment::new(TokioClock::starting_at(start), seed);
+        let environment = Environment::new(clock, seed);
         let registry = Registry::new(Arc::new(store), environment)
             .map_err(|error| Error::ApiServer(error.to_string()))?
             .with_descriptions(Arc::new(crate::descriptions::Descriptions));

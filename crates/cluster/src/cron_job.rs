@@ -1,12 +1,13 @@
 //! The CronJob controller: starts a Job whenever its time has come, and forgets the oldest ones.
 //!
-//! Enters: a CronJob and its Jobs. Leaves: Jobs created and deleted, and the status. The schedule ([`schedule`]) and
-//! what is due ([`due`]) are pure functions of the clock.
+//! Enters: a CronJob and its Jobs. Leaves: Jobs created and deleted, and the status. What is due ([`due`]) is a pure
+//! function of the schedule and the clock.
 
 use std::sync::Arc;
 
 use windlass::{
     Action, Context, Controller, Event, Reconciler,
+    apimachinery::cron::Schedule,
     jiff::{Timestamp, tz::TimeZone},
     k8s_openapi::{
         api::{
@@ -21,7 +22,6 @@ use windlass::{
 use crate::{job, pod_control, pods};
 
 mod due;
-mod schedule;
 
 const SCHEDULED_AT: &str = "batch.kubernetes.io/cronjob-scheduled-timestamp";
 
@@ -115,7 +115,7 @@ impl Run<'_> {
                 }
             },
         };
-        match schedule::parse(&self.spec.schedule) {
+        match Schedule::parse(&self.spec.schedule) {
             Ok(schedule) => Some(due::Plan { schedule, zone }),
             Err(why) => {
                 let note = format!("unparseable schedule: {:?} : {why}", self.spec.schedule);

@@ -1,41 +1,14 @@
 //! What controllers ask about a Pod: is it active, ready, available, and since when.
 
-use std::time::Duration;
+use windlass::k8s_openapi::{api::core::v1::Pod, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 
-use windlass::{
-    jiff::Timestamp,
-    k8s_openapi::{
-        api::core::v1::{Pod, PodCondition},
-        apimachinery::pkg::apis::meta::v1::ObjectMeta,
-    },
+pub(crate) use windlass::pods::{
+    READY, SCHEDULED, available_in, condition, is_active, is_finished, is_ready, node, phase,
 };
-
-pub(crate) const READY: &str = "Ready";
-pub(crate) const SCHEDULED: &str = "PodScheduled";
-
-/// The phase, `Pending` for a Pod that has no status yet.
-pub(crate) fn phase(pod: &Pod) -> &str {
-    pod.status.as_ref().and_then(|status| status.phase.as_deref()).unwrap_or("Pending")
-}
-
-/// The node that the Pod is on, if it is on one.
-pub(crate) fn node(pod: &Pod) -> Option<&str> {
-    pod.spec.as_ref()?.node_name.as_deref().filter(|name| !name.is_empty())
-}
-
-/// Whether all containers have ended for good.
-pub(crate) fn is_finished(pod: &Pod) -> bool {
-    matches!(phase(pod), "Succeeded" | "Failed")
-}
 
 /// Whether the object is on its way out.
 pub(crate) fn is_terminating(meta: &ObjectMeta) -> bool {
     meta.deletion_timestamp.is_some()
-}
-
-/// Whether the Pod counts as a replica: neither finished nor going.
-pub(crate) fn is_active(pod: &Pod) -> bool {
-    !is_finished(pod) && !is_terminating(&pod.metadata)
 }
 
 /// Whether the Pod is going, and its containers have not ended yet.
@@ -52,33 +25,16 @@ pub(crate) fn annotation<'a>(pod: &'a Pod, key: &str) -> Option<&'a str> {
     pod.metadata.annotations.as_ref()?.get(key).map(String::as_str)
 }
 
-pub(crate) fn condition<'a>(pod: &'a Pod, name: &str) -> Option<&'a PodCondition> {
-    pod.status.as_ref()?.conditions.as_ref()?.iter().find(|condition| condition.type_ == name)
-}
-
-/// Since when the Pod is ready; `None` if it is not.
-pub(crate) fn ready_since(pod: &Pod) -> Option<Timestamp> {
-    let ready = condition(pod, READY).filter(|condition| condition.status == "True")?;
-    Some(ready.last_transition_time.as_ref().map_or(Timestamp::UNIX_EPOCH, |time| time.0))
-}
-
-pub(crate) fn is_ready(pod: &Pod) -> bool {
-    ready_since(pod).is_some()
-}
-
-/// How long until a ready Pod is available; `None` if it is not ready, zero if it is available.
-pub(crate) fn available_in(pod: &Pod, min_ready_seconds: i32, now: Timestamp) -> Option<Duration> {
-    let ready = ready_since(pod)?;
-    let wanted = Duration::from_secs(u64::try_from(min_ready_seconds).unwrap_or(0));
-    let passed = Duration::try_from(now.duration_since(ready)).unwrap_or_default();
-    Some(wanted.saturating_sub(passed))
-}
-
 #[cfg(test)]
 pub(crate) mod tests {
-    use windlass::k8s_openapi::{
-        api::core::v1::{PodSpec, PodStatus},
-        apimachinery::pkg::apis::meta::v1::Time,
+    use std::time::Duration;
+
+    use windlass::{
+        jiff::Timestamp,
+        k8s_openapi::{
+            api::core::v1::{PodCondition, PodSpec, PodStatus},
+            apimachinery::pkg::apis::meta::v1::Time,
+        },
     };
 
     use super::*;

@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use windlass::k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
+use windlass::{
+    apimachinery::labels::{Operator, Selector},
+    k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement},
+};
 
 type Labels = BTreeMap<String, String>;
 
@@ -25,41 +28,7 @@ pub(crate) fn is_empty(selector: &LabelSelector) -> bool {
 
 /// Whether labels match a selector that is text: `app=web,tier in (a,b),!old`. Text that is no selector matches nothing.
 pub(crate) fn matches_text(text: &str, labels: Option<&Labels>) -> bool {
-    let mut depth = 0;
-    let parts = text.split(|letter| {
-        match letter {
-            '(' => depth += 1,
-            ')' => depth -= 1,
-            _ => {}
-        }
-        letter == ',' && depth == 0
-    });
-    parts
-        .into_iter()
-        .all(|part| requirement(part.trim()).is_some_and(|requirement| holds(&requirement, labels)))
-}
-
-fn requirement(text: &str) -> Option<LabelSelectorRequirement> {
-    let new = |key: &str, operator: &str, values: Vec<String>| {
-        let key = key.trim().to_owned();
-        let valid = !key.is_empty() && !key.contains(char::is_whitespace);
-        valid.then(|| LabelSelectorRequirement { key, operator: operator.to_owned(), values: Some(values) })
-    };
-    if let Some((key, values)) = text.strip_suffix(')').and_then(|text| text.split_once('(')) {
-        let values = values.split(',').map(|value| value.trim().to_owned()).collect();
-        return match key.trim().rsplit_once(char::is_whitespace)? {
-            (key, "in") => new(key, "In", values),
-            (key, "notin") => new(key, "NotIn", values),
-            _ => None,
-        };
-    }
-    let value = |value: &str| vec![value.trim_start_matches('=').trim().to_owned()];
-    match (text.split_once("!="), text.split_once('='), text.strip_prefix('!')) {
-        (Some((key, not)), _, _) => new(key, "NotIn", value(not)),
-        (_, Some((key, is)), _) => new(key, "In", value(is)),
-        (_, _, Some(key)) => new(key, "DoesNotExist", Vec::new()),
-        _ => new(text, "Exists", Vec::new()),
-    }
+    Selector::parse(text).is_ok_and(|selector| selector.matches_map(labels))
 }
 
 fn label<'a>(labels: Option<&'a Labels>, key: &str) -> Option<&'a String> {
@@ -67,16 +36,10 @@ fn label<'a>(labels: Option<&'a Labels>, key: &str) -> Option<&'a String> {
 }
 
 fn holds(requirement: &LabelSelectorRequirement, labels: Option<&Labels>) -> bool {
-    let value = label(labels, &requirement.key);
-    let listed =
-        value.is_some_and(|value| requirement.values.iter().flatten().any(|candidate| candidate == value));
-    match requirement.operator.as_str() {
-        "In" => listed,
-        "NotIn" => !listed,
-        "Exists" => value.is_some(),
-        "DoesNotExist" => value.is_none(),
-        _ => false,
-    }
+    let value = label(labels, &requirement.key).map(String::as_str);
+    let values = requirement.values.as_deref().unwrap_or_default();
+    let operator = Operator::of_label_selector(&requirement.operator);
+    operator.is_some_and(|operator| operator.matches(value, values))
 }
 
 #[cfg(test)]

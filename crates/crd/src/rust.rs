@@ -18,7 +18,7 @@ mod types;
 
 use serde_json::Value;
 
-use self::plan::{Place, Plan};
+use self::plan::{Location, Plan};
 use crate::{
     Definition, Error, Scope, Version, names,
     schema::{Schema, child, flag, items, properties, strings, text},
@@ -129,9 +129,9 @@ impl Definition {
             if let Some(Value::Object(all)) = node.get_mut("properties") {
                 all.retain(|name, _| !["apiVersion", "kind", "metadata", "status"].contains(&name.as_str()));
             }
-            (format!("{kind}Fields"), node, Place::new("", kind))
+            (format!("{kind}Fields"), node, Location::new("", kind))
         } else {
-            (format!("{kind}Spec"), spec.cloned().unwrap_or_default(), Place::new("spec", kind))
+            (format!("{kind}Spec"), spec.cloned().unwrap_or_default(), Location::new("spec", kind))
         };
         head.push(crates(&plan.options.sdk, items(root, "x-kubernetes-validations").is_empty()));
         let index = plan.items.len();
@@ -143,7 +143,7 @@ impl Definition {
         if has_status {
             let empty = Schema::new();
             let node = status.unwrap_or(&empty);
-            plan.write(node, &Place::new("status", kind), &format!("{kind}Status"), &[], "");
+            plan.write(node, &Location::new("status", kind), &format!("{kind}Status"), &[], "");
         }
     }
 

@@ -37,7 +37,7 @@ const USUAL: Duration = Duration::from_secs(15);
 /// What the nodes of the embedded cluster bear.
 const SIMULATED: &str = "windlass.dev/simulated";
 /// For how long something that will not mend itself is watched: somebody may be mending it.
-const PATIENCE: Duration = Duration::from_secs(45);
+const TIMEOUT: Duration = Duration::from_secs(45);
 
 /// Waits until a definition is served.
 pub(crate) async fn served(client: &Client, target: &Target) -> Result<(), Error> {
@@ -109,7 +109,7 @@ impl Rollout<'_> {
             }
             let fatal = reason.as_ref().is_some_and(|reason| reason.fatal);
             stuck = if fatal { stuck.or_else(|| Some(Instant::now())) } else { None };
-            let hopeless = stuck.is_some_and(|since| since.elapsed() >= PATIENCE);
+            let hopeless = stuck.is_some_and(|since| since.elapsed() >= TIMEOUT);
             if begin.elapsed() >= limit || hopeless {
                 let what = self.target.to_string();
                 return Err(Error::NotReady { what, after: begin.elapsed(), why: text });

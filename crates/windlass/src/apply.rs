@@ -10,27 +10,26 @@ use kube::core::DynamicObject;
 use serde_json::Value;
 
 use crate::{
-    context::Shared,
     error::{Error, Result},
     object::{Kind, Object, ObjectKey},
 };
 
 mod child;
-mod digest;
-mod fields;
+mod child_write;
+pub(crate) mod dry_run;
 mod held;
 mod intent;
-mod ownership;
-mod place;
+mod owned;
 mod recall;
+mod shared;
 mod sight;
 pub(crate) mod status;
 mod succeed;
 
 pub(crate) use child::{OwnedKind, OwnedStore};
-pub(crate) use fields::FieldSet;
-pub(crate) use ownership::{FieldManager, Fields, Ownership};
+pub(crate) use owned::Owned;
 pub(crate) use recall::Recall;
+pub(crate) use shared::{Shared, Trigger, encode};
 pub(crate) use sight::Onlookers;
 
 type Erased = Arc<dyn Any + Send + Sync>;

@@ -16,11 +16,11 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use tokio::sync::watch;
 
 use crate::{
-    apply::{FieldManager, Ownership},
     object::{AnyObject, Kind, ObjectKey},
+    wire::{FieldManager, Fresh, Ownership},
 };
 
-mod fresh;
+mod arrived;
 mod health;
 mod interned;
 mod kept;
@@ -29,9 +29,7 @@ mod listing;
 mod reader;
 mod registry;
 mod scope;
-mod selector;
 mod sink;
-mod snug;
 mod splitter;
 mod store;
 mod stores;
@@ -39,24 +37,21 @@ mod stores;
 mod tests;
 mod watching;
 
-pub(crate) use fresh::Fresh;
 pub(crate) use health::{Failure, Health};
 pub(crate) use kept::Held;
 use kept::Kept;
 pub(crate) use links::Index;
 pub use reader::Reader;
 pub(crate) use reader::{indexed, matching};
-pub(crate) use registry::{Caches, Link, Seen, Transforms, Watched, WeakCaches};
+pub(crate) use registry::{Caches, Link, Transforms, WatchEntry, Watched, WeakCaches};
 pub(crate) use scope::{Scope, Sight};
-pub(crate) use snug::from_str as read;
-pub use snug::from_value;
 pub use store::Change;
 pub(crate) use store::Transform;
-use store::{News, Objects, Written};
+use store::{AnyChange, Objects, Written};
 pub(crate) use stores::Stores;
 
 /// How long a first list that fails is waited for by whoever adds a watch to a running controller.
-const PATIENCE: Duration = Duration::from_secs(10);
+const FIRST_LIST_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Children of one owner and kind that are read from their texts every time; more are kept typed.
 const FAMILY: usize = 16;
@@ -146,12 +141,12 @@ impl<K: AnyObject> Store<K> {
         // The sender lives in this store.
         let _ = health.wait_for(|health| settled(health) || health.failure().is_some()).await;
         let hopeful = |health: &Health| !settled(health) && !health.is_refused();
-        let _ = tokio::time::timeout(PATIENCE, health.wait_for(|health| !hopeful(health))).await;
+        let _ = tokio::time::timeout(FIRST_LIST_TIMEOUT, health.wait_for(|health| !hopeful(health))).await;
         let health = health.borrow();
         match health.failure() {
             Some(failure) if !settled(&health) => Err(failure.clone()),
             _ if settled(&health) => Ok(()),
-            _ => Err(Failure { text: format!("no list within {PATIENCE:?}"), refused: false }),
+            _ => Err(Failure { text: format!("no list within {FIRST_LIST_TIMEOUT:?}"), refused: false }),
         }
     }
 
@@ -226,7 +221,7 @@ impl<K: AnyObject> Store<K> {
         kept.iter().map(|one| self.open(one)).collect()
     }
 
-    fn opened(&self, news: &News) -> Change<K> {
+    fn opened(&self, news: &AnyChange) -> Change<K> {
         news.open(self.transform.as_ref())
     }
 
@@ -270,7 +265,7 @@ impl<K: AnyObject> Store<K> {
 
     fn tell_written(&self, written: Written, origin: Option<&Origin>) -> Arc<K> {
         match written {
-            Written::News(news) => {
+            Written::Changed(news) => {
                 let change = self.opened(&news);
                 self.notify(&change, origin);
                 change.new.expect("a written object must be there")

@@ -15,10 +15,10 @@ use k8s_openapi::api::{
 use serde_json::Value;
 
 use crate::{
-    apply::Children,
-    cache::{self, Reader},
-    context::encode,
+    apply::{Children, encode},
+    cache::Reader,
     object::{Kind, Object, ObjectKey},
+    wire,
 };
 
 type Compiled = fn(&str, &Reader) -> Option<(Value, Children)>;
@@ -43,7 +43,7 @@ pub static KINDS: [Compiled; 14] = [
 
 /// Reading an object, comparing and writing it, its cache, and what applies it as a child.
 fn compiled<K: Object + PartialEq>(text: &str, reader: &Reader) -> Option<(Value, Children)> {
-    let object: K = cache::read(text).ok()?;
+    let object: K = wire::read(text).ok()?;
     let key = ObjectKey::of(&object);
     let known = reader.get::<K>(key.namespace(), key.name()).ok()??;
     let value = (*known != object).then(|| encode(&object, &Kind::of::<K>(), &key).ok()).flatten()?;

@@ -15,21 +15,15 @@ use crate::{
     queue::{Backoff, Jitter, Pace, Priority, RateLimit},
     rbac::{Access, Call, Declared, Permit},
     reconciler::Reconciler,
+    watches::{Setup, Source, Watch},
 };
 
 mod health;
 mod run;
-mod setup;
-mod watch;
-mod watches;
 
 pub(crate) use health::Health;
 pub use run::PAUSED;
 pub(crate) use run::{Prepared, Runnable, Start, Stop};
-pub(crate) use setup::{Load, Owned};
-use setup::{Setup, Source};
-pub use watch::Watch;
-pub use watches::Watches;
 
 /// A reconciler with everything it needs to run.
 ///

@@ -2,14 +2,13 @@
 
 use std::{error::Error as StdError, fmt};
 
-use crate::{
-    object::{Kind, ObjectKey},
-    request::NoAnswer,
-};
+use crate::object::{Kind, ObjectKey};
 
 mod any;
+mod no_answer;
 
 pub use any::AnyError;
+pub(crate) use no_answer::NoAnswer;
 
 /// A failed read or write of a [`Context`](crate::Context).
 #[derive(Debug, thiserror::Error)]

@@ -195,8 +195,8 @@ impl Elector {
         &self.config.lease
     }
 
-    /// Waits until the lease is ours. Who is impatient gives up when the API server says no.
-    pub(crate) async fn acquire(&mut self, impatient: bool) -> Result<(), LeaderError> {
+    /// Waits until the lease is ours. With `give_up_when_refused` it fails when the API server refuses.
+    pub(crate) async fn acquire(&mut self, give_up_when_refused: bool) -> Result<(), LeaderError> {
         let mut waiting = false;
         let mut told: Option<Instant> = None;
         let mut states = states_of(self.leases.clone(), &self.config.lease);
@@ -214,7 +214,7 @@ impl Elector {
                     }
                     None
                 }
-                Ok(Err(error)) => match refusal(&error).filter(|_| impatient) {
+                Ok(Err(error)) => match refusal(&error).filter(|_| give_up_when_refused) {
                     Some(code) => return Err(self.refused(code, &error)),
                     None => Some(chain(&error)),
                 },

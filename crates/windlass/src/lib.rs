@@ -135,6 +135,7 @@ pub mod guide {}
 pub mod leader;
 pub mod metrics;
 pub mod owner;
+pub mod pods;
 pub mod queue;
 pub mod rbac;
 pub mod testing;
@@ -143,9 +144,11 @@ pub mod webhook;
 mod apply;
 mod cache;
 mod changes;
+mod client;
 mod context;
 mod controller;
 mod error;
+mod handle;
 mod in_process;
 mod isolation;
 mod merge;
@@ -156,23 +159,30 @@ mod predicate;
 mod reconciler;
 mod request;
 mod tls;
+mod watches;
+mod wire;
 
 pub use apply::{Applied, Attempt, Children};
-pub use cache::{Change, Reader, from_value};
+pub use cache::{Change, Reader};
 pub use clock::Clock;
 pub use context::{Context, Dynamic, Finalization};
-pub use controller::{Controller, PAUSED, Watch, Watches};
+pub use controller::{Controller, PAUSED};
 pub use error::{AnyError, AsError, Error, Problem, ReconcileError, Result};
 pub use events::Event;
+pub use handle::{Failure, Handle, Run};
 pub use in_process::in_process;
 pub use leader::LeaderElection;
 pub use metrics::Metrics;
 pub use object::{AnyObject, Kind, Object, ObjectKey};
 pub use operator::{
-    CertificateSource, Check, ConfigChanges, ConfigError, ConfigFile, ConfigTree, ExplainedRule, Failure,
-    Handle, InstallError, NotSynced, Operator, Placement, Probes, Reason, Run, RunError, Task, TaskContext,
+    CertificateSource, Check, ConfigChanges, ConfigError, ConfigFile, ConfigTree, ExplainedRule,
+    InstallError, NotSynced, Operator, Placement, Probes, Reason, RunError, Task, TaskContext,
 };
 pub use predicate::Predicate;
 pub use reconciler::{Action, Reconciler};
+pub use watches::{Watch, Watches};
+pub use wire::from_value;
+
+pub use windlass_apimachinery::{self as apimachinery, Quantity};
 
 pub use {clap, jiff, k8s_openapi, kube, schemars, serde, serde_json};

@@ -69,7 +69,7 @@ struct NameLabels {
 
 /// How a run ended, as the metrics count it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum RunResult {
     Success,
     RequeueAfter,
     Error,
@@ -333,18 +333,18 @@ impl ControllerMetrics {
         self.families.active.get_or_create(&self.labels).dec();
     }
 
-    pub(crate) fn finished(&self, verdict: Verdict, took: Duration, retry: bool) {
+    pub(crate) fn finished(&self, verdict: RunResult, took: Duration, retry: bool) {
         let families = &self.families;
         families.active.get_or_create(&self.labels).dec();
         families.time.get_or_create(&self.labels).observe(took.as_secs_f64());
         families.worked.get_or_create(&self.queue_labels).observe(took.as_secs_f64());
         let (result, also) = match verdict {
-            Verdict::Success => ("success", None),
-            Verdict::RequeueAfter => ("requeue_after", None),
-            Verdict::Error => ("error", None),
-            Verdict::Terminal => ("error", Some(&families.terminal)),
-            Verdict::Panic => ("error", Some(&families.panics)),
-            Verdict::Timeout => ("error", Some(&families.timeouts)),
+            RunResult::Success => ("success", None),
+            RunResult::RequeueAfter => ("requeue_after", None),
+            RunResult::Error => ("error", None),
+            RunResult::Terminal => ("error", Some(&families.terminal)),
+            RunResult::Panic => ("error", Some(&families.panics)),
+            RunResult::Timeout => ("error", Some(&families.timeouts)),
         };
         let labels = ResultLabels { controller: self.labels.controller.clone(), result };
         families.total.get_or_create(&labels).inc();
@@ -380,7 +380,7 @@ pub(crate) mod tests {
         let controller = metrics.controller(&name, 2, &queue);
         controller.added();
         controller.started(Duration::ZERO);
-        controller.finished(Verdict::Error, Duration::ZERO, true);
+        controller.finished(RunResult::Error, Duration::ZERO, true);
         let webhook = metrics.webhook("/x");
         webhook.finished(webhook.started(), http::StatusCode::OK);
         let mut page = metrics.encode().expect("metrics must encode");

@@ -7,23 +7,23 @@ use kube::{Client, Config, CustomResourceExt, client::ClientBuilder};
 
 use crate::{
     cache::Transforms,
+    client::Timeouts,
     clock::{Clock, SystemClock},
     controller::{Controller, Runnable},
+    handle::Handle,
     leader::LeaderElection,
     metrics::Metrics,
-    object::{AnyObject, Object},
+    object::AnyObject,
     rbac::{Access, Call, Declared, Permit},
     reconciler::Reconciler,
-    request::Patience,
-    tls::{Connections, Connector, NOWHERE, connections},
-    webhook::{self, Conversion, Defaulter, Validator, Webhook, Webhooks},
+    tls::Connections,
+    webhook::{self, Conversion, Webhooks},
 };
 
 mod cli;
 mod config;
 mod debugging;
 mod guard;
-mod handle;
 mod install;
 mod logging;
 mod manifests;
@@ -36,9 +36,9 @@ mod task;
 mod tasks;
 #[cfg(feature = "otlp")]
 mod traces;
+mod webhooks;
 
 pub use config::{ConfigChanges, ConfigError, ConfigFile, ConfigTree};
-pub use handle::{Failure, Handle, Run};
 pub use install::InstallError;
 pub use manifests::{CertificateSource, Placement};
 pub use permissions::{ExplainedRule, Reason};
@@ -61,7 +61,7 @@ pub struct Operator {
     shutdown_delay: Duration,
     /// How long the first lists may take; what is usual for a library or a program unless set.
     sync_timeout: Option<Duration>,
-    patience: Patience,
+    timeouts: Timeouts,
     leader: Option<LeaderElection>,
     probes: Probes,
     handle: Handle,
@@ -111,7 +111,7 @@ impl Operator {
             drain: Duration::from_secs(30),
             shutdown_delay: Duration::ZERO,
             sync_timeout: None,
-            patience: Patience::default(),
+            timeouts: Timeouts::default(),
             leader: None,
             probes: Probes::default(),
             handle: Handle::default(),
@@ -187,91 +187,6 @@ impl Operator {
         self
     }
 
-    /// What is stored must be what every version can become: the hub.
-    fn store_hubs(&mut self) {
-        for conversion in &self.webhooks.conversions {
-            let hub = conversion.kind();
-            let same = |crd: &&mut CustomResourceDefinition| {
-                crd.spec.group == hub.group && crd.spec.names.kind == hub.kind
-            };
-            for version in self.crds.iter_mut().filter(same).flat_map(|crd| &mut crd.spec.versions) {
-                version.storage = version.name == hub.version;
-            }
-        }
-    }
-
-    /// Asks a validator about creations and updates of its kind.
-    #[track_caller]
-    pub fn validates<V: Validator>(self, validator: V) -> Self
-    where
-        V::Resource: Object,
-    {
-        self.hooked(Webhook::validating(validator), Call::here("Operator::validates"))
-    }
-
-    /// Lets a defaulter fill in creations and updates of its kind.
-    #[track_caller]
-    pub fn defaults<D: Defaulter>(self, defaulter: D) -> Self
-    where
-        D::Resource: Object,
-    {
-        self.hooked(Webhook::defaulting(defaulter), Call::here("Operator::defaults"))
-    }
-
-    /// Adds a validating or defaulting webhook with settings of its own.
-    #[track_caller]
-    pub fn webhook(self, webhook: Webhook) -> Self {
-        self.hooked(webhook, Call::here("Operator::webhook"))
-    }
-
-    fn hooked(mut self, webhook: Webhook, call: Call) -> Self {
-        self.webhooks.admission.push(webhook);
-        self.hook_calls.push(call);
-        self
-    }
-
-    /// Converts between the versions of a kind, whose CRD must have been [added](Self::crd).
-    #[track_caller]
-    pub fn converts(mut self, conversion: Conversion) -> Self {
-        self.hook_calls.push(Call::here("Operator::converts"));
-        self.webhooks.conversions.push(conversion);
-        self.store_hubs();
-        self
-    }
-
-    /// Serves the webhooks on a socket. Without this, a [`run`](Self::run) serves none; `main` does it itself.
-    pub fn serve_webhooks(mut self, server: webhook::Server) -> Self {
-        self.webhook_server = Some(server);
-        self
-    }
-
-    /// Whether a run serves webhooks.
-    pub(crate) fn serves_webhooks(&self) -> bool {
-        self.webhook_server.is_some() && !self.webhooks.is_empty() && !self.dry_run
-    }
-
-    /// Serves the webhooks to an API server in the same process, as the [manifests](Self::manifests) for this namespace
-    /// announce them. `None` if there are none.
-    pub(crate) fn serve_webhooks_in_process(&mut self, namespace: &str) -> Option<Connector> {
-        if self.webhooks.is_empty() || self.dry_run {
-            return None;
-        }
-        let reach = manifests::service(&self.name, namespace);
-        let webhook::Reach::Service { name: service, .. } = &reach else { return None };
-        let (connector, connections) = connections(service.clone());
-        self.webhook_server = Some(webhook::Server {
-            address: NOWHERE,
-            reach,
-            certificates: webhook::Certificates::Issued {
-                namespace: namespace.to_owned(),
-                secret: manifests::secret_name(&self.name),
-            },
-            http2: false,
-        });
-        self.webhook_connections = Some(connections);
-        Some(connector)
-    }
-
     /// Where timestamps come from: the system clock unless set.
     pub fn clock(mut self, clock: impl Clock) -> Self {
         self.clock = Arc::new(clock);
@@ -323,7 +238,7 @@ impl Operator {
     /// retried. This holds for every request of the operator, also for those that a reconciler makes with
     /// [`Context::client`](crate::Context::client).
     pub fn request_timeout(mut self, limit: Duration) -> Self {
-        self.patience.request = limit;
+        self.timeouts.request = limit;
         self
     }
 
@@ -335,7 +250,7 @@ impl Operator {
     /// is free, and is retried as a reconcile. A [`Client`] that was made by kube repeats everything by itself
     /// unless its `Config` says `default_retry: false`, which is how [`connect`](Self::connect) makes it.
     pub fn request_retry_limit(mut self, limit: Duration) -> Self {
-        self.patience.retries = limit;
+        self.timeouts.retries = limit;
         self
     }
 
@@ -355,8 +270,8 @@ impl Operator {
 
     /// The client as everything in the operator uses it.
     fn patient(&self, client: Client) -> Client {
-        let patience = Patience { endless: self.debugging, ..self.patience };
-        patience.around(client, self.metrics.clone())
+        let timeouts = Timeouts { endless: self.debugging, ..self.timeouts };
+        timeouts.around(client, self.metrics.clone())
     }
 
     /// Logs what the controllers would write, and writes nothing: no object, no status, no event and no lease.

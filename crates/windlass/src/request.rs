@@ -1,6 +1,6 @@
 //! The requests that the SDK makes, addressed by kind and key, whatever the kind's scope or type.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, time::Duration};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::{
@@ -15,16 +15,13 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::{
-    cache::{self, Fresh},
     error::{Error, Result},
     object::{AnyObject, Kind, ObjectKey},
+    wire::{self, Fresh},
 };
 
-mod patience;
-mod repeat;
-mod warnings;
-
-pub(crate) use patience::{ENDLESS, NoAnswer, Patience};
+/// Longer than anybody looks at a stopped process.
+pub(crate) const ENDLESS: Duration = Duration::from_hours(24 * 365);
 
 /// What is left after a delete was accepted.
 pub(crate) enum Deleted<K> {
@@ -45,7 +42,7 @@ fn failed(operation: &'static str, kind: &Kind, key: &ObjectKey, source: kube::E
 /// Reads one object from the API server; `None` if there is none.
 pub(crate) async fn get<K: AnyObject>(client: &Client, kind: &Kind, key: &ObjectKey) -> Result<Option<K>> {
     let text = get_text(client, kind, key, K::metadata_api()).await?;
-    let read = text.map(|text| cache::read(&text)).transpose();
+    let read = text.map(|text| wire::read(&text)).transpose();
     read.map_err(|source| unreadable("get", kind, key, source))
 }
 

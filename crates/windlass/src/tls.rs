@@ -36,7 +36,7 @@ pub(crate) use {
 };
 
 /// How long a client may take for its handshake.
-const PATIENCE: Duration = Duration::from_secs(10);
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 /// How many connections may wait to be served after their handshake.
 const BACKLOG: usize = 64;
 
@@ -146,7 +146,7 @@ where
         let stream: Box<dyn Stream> = Box::new(stream);
         let (tls, ready) = (tls.clone(), ready.clone());
         tokio::spawn(async move {
-            match tokio::time::timeout(PATIENCE, tls.accept(stream)).await {
+            match tokio::time::timeout(HANDSHAKE_TIMEOUT, tls.accept(stream)).await {
                 // Nobody listens any more when the server is going.
                 Ok(Ok(stream)) => drop(ready.send((stream, address)).await),
                 Ok(Err(error)) => tracing::debug!(%address, %error, "a TLS handshake failed"),

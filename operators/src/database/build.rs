@@ -16,8 +16,7 @@ use serde_json::{Value, json};
 
 use super::{
     api::{Backup, Bootstrap, Database, Storage},
-    cron::{self, Schedule},
-    parameters, quantity,
+    cron, parameters, quantity,
 };
 use crate::workload::{INSTANCE, Problem, reasons};
 
@@ -90,7 +89,7 @@ fn check_bootstrap(db: &Database) -> Result<(), Problem> {
 
 fn check_schedule(db: &Database) -> Result<(), Problem> {
     let Some(backup) = &db.spec.backup else { return Ok(()) };
-    Schedule::parse(&backup.schedule).map_err(|why| Problem::spec(format!("spec.backup.schedule: {why}")))?;
+    cron::parse(&backup.schedule).map_err(|why| Problem::spec(format!("spec.backup.schedule: {why}")))?;
     match cron::zone(&backup.time_zone) {
         Some(_) => Ok(()),
         None => Err(Problem::spec(format!(

@@ -22,7 +22,7 @@ use super::{
     deletion,
     parameters::Verdict,
     restore, schedule,
-    status::{self, Seen},
+    status::{self, Observed},
     storage,
 };
 use crate::workload::{Problem, Settings, known, pods, ready_event, reasons, report};
@@ -251,7 +251,7 @@ pub(super) async fn ensure_claim(ctx: &Context<Database>, claim: PersistentVolum
 pub(super) async fn converge(
     db: &Database,
     ctx: &Context<Database>,
-    mut seen: Seen,
+    mut seen: Observed,
 ) -> Result<Action, Error> {
     let told = seen.problem.take();
     adopt(db, ctx, &seen).await?;
@@ -308,7 +308,7 @@ pub(super) async fn converge(
 
 /// Notes on a Pod of an earlier operator, which knew its template by its revision, what it runs: so it is not restarted for
 /// a template that differs in what that operator did not know of.
-async fn adopt(db: &Database, ctx: &Context<Database>, seen: &Seen) -> Result<(), Error> {
+async fn adopt(db: &Database, ctx: &Context<Database>, seen: &Observed) -> Result<(), Error> {
     let observed = db.status.as_ref().and_then(|status| status.observed_generation);
     let Some(set) = seen.set.as_ref().filter(|_| observed == db.metadata.generation) else { return Ok(()) };
     let wanted = build::stateful_set(db, "1").spec.template.metadata.and_then(|meta| meta.annotations);
@@ -330,7 +330,7 @@ async fn adopt(db: &Database, ctx: &Context<Database>, seen: &Seen) -> Result<()
 async fn record(
     running: &Database,
     ctx: &Context<Database>,
-    seen: &mut Seen,
+    seen: &mut Observed,
     verdict: &Verdict,
 ) -> Result<Database, Error> {
     let old = running.status.clone().unwrap_or_default();
@@ -411,7 +411,7 @@ pub(super) async fn apply(
 }
 
 /// Restarts a server that does not run the current template: OnDelete leaves that to us.
-async fn restart(db: &Database, ctx: &Context<Database>, seen: &Seen) -> Result<(), Error> {
+async fn restart(db: &Database, ctx: &Context<Database>, seen: &Observed) -> Result<(), Error> {
     let Some(set) = &seen.set else { return Ok(()) };
     let known =
         set.status.as_ref().is_some_and(|status| status.observed_generation >= set.metadata.generation);
@@ -427,14 +427,14 @@ async fn restart(db: &Database, ctx: &Context<Database>, seen: &Seen) -> Result<
 }
 
 /// What is there, from the cache.
-pub(super) fn look(db: &Database, ctx: &Context<Database>) -> Result<Seen, Error> {
+pub(super) fn look(db: &Database, ctx: &Context<Database>) -> Result<Observed, Error> {
     let namespace = db.namespace();
     let (uid, name) = (db.uid().unwrap_or_default(), db.name_any());
     let jobs = ctx.list::<Job>(namespace.as_deref()).map_err(Error::Read)?;
     let is_ours = |job: &Arc<Job>| job.labels().get(build::NAME) == Some(&name);
     let backups = ctx.list::<DatabaseBackup>(namespace.as_deref()).map_err(Error::Read)?;
     let schedules = ctx.owned::<CronJob>().map_err(Error::Read)?;
-    Ok(Seen {
+    Ok(Observed {
         set: current_set(db, ctx)?,
         claim: ctx.get(namespace.as_deref(), &build::data_claim(db)).map_err(Error::Read)?,
         pods: ctx.indexed::<Pod>(build::UID, &uid).map_err(Error::Read)?,
@@ -448,7 +448,7 @@ pub(super) fn look(db: &Database, ctx: &Context<Database>) -> Result<Seen, Error
     })
 }
 
-pub(super) async fn tell(db: &Database, ctx: &Context<Database>, seen: &Seen) -> Result<(), Error> {
+pub(super) async fn tell(db: &Database, ctx: &Context<Database>, seen: &Observed) -> Result<(), Error> {
     let new = status::observed(db, seen, ctx.now());
     report(db, ctx, new, ready_event).await.map_err(Error::UpdateStatus)
 }

@@ -25,7 +25,7 @@ use super::{
     build,
     controller::Error,
     jobs,
-    status::{self, CREDENTIALS_SYNCED, Seen},
+    status::{self, CREDENTIALS_SYNCED, Observed},
 };
 use crate::workload::{Problem, digest, known, pods};
 
@@ -49,7 +49,7 @@ pub(super) enum Credentials {
 
 impl Credentials {
     /// Judges what was seen. Pure.
-    pub(super) fn of(db: &Database, seen: &Seen, secret: &Secret) -> Self {
+    pub(super) fn of(db: &Database, seen: &Observed, secret: &Secret) -> Self {
         let wanted = match digest(secret) {
             Ok(wanted) => wanted,
             Err(problem) => return Self::Failed(None, problem),
@@ -165,7 +165,7 @@ fn password() -> Result<String, Error> {
 pub(super) async fn follow(
     db: &Database,
     ctx: &Context<Database>,
-    seen: &Seen,
+    seen: &Observed,
 ) -> Result<Option<Credentials>, Error> {
     let secret =
         ctx.get::<Secret>(db.namespace().as_deref(), &build::secret_name(db)).map_err(Error::Read)?;

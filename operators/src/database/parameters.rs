@@ -13,7 +13,7 @@ use super::{
     build,
     controller::Error,
     jobs,
-    status::{self, Seen},
+    status::{self, Observed},
 };
 use crate::workload::Problem;
 
@@ -100,7 +100,7 @@ pub(super) enum Verdict {
 
 impl Verdict {
     /// Judges what was seen. Without data there is no server to be kept running.
-    pub(super) fn of(db: &Database, ctx: &Context<Database>, seen: &Seen) -> Result<Self, Error> {
+    pub(super) fn of(db: &Database, ctx: &Context<Database>, seen: &Observed) -> Result<Self, Error> {
         let status = db.status.clone().unwrap_or_default();
         // Earlier operators did not record them: what runs is what the spec said.
         let known = status.parameters.as_ref().is_none_or(|accepted| *accepted == db.spec.parameters);

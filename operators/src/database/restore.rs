@@ -16,7 +16,7 @@ use super::{
     build,
     controller::{Error, apply, children, ensure_claim, tell},
     jobs,
-    status::{self, Seen},
+    status::{self, Observed},
 };
 use crate::workload::{Problem, known, ready_event, report};
 
@@ -24,18 +24,18 @@ use crate::workload::{Problem, known, ready_event, report};
 const REFUSED: &str = "RestoreRefused";
 
 /// Whether the restore that the spec asks for is still to be done.
-pub(super) fn is_due(db: &Database, seen: &Seen) -> bool {
+pub(super) fn is_due(db: &Database, seen: &Observed) -> bool {
     let initialized = db.status.as_ref().is_some_and(|status| status.initialized);
     let asked = build::bootstrap(db).recovery.is_some();
     asked && !initialized && seen.set.is_none() && !is_complete(db, seen)
 }
 
-fn is_complete(db: &Database, seen: &Seen) -> bool {
+fn is_complete(db: &Database, seen: &Observed) -> bool {
     job(db, seen).is_some_and(|job| status::is_complete(&job) && is_about(&job, seen.claim.as_deref()))
 }
 
 /// The Job that restores this Database: not that of an earlier one of the name.
-fn job(db: &Database, seen: &Seen) -> Option<Arc<Job>> {
+fn job(db: &Database, seen: &Observed) -> Option<Arc<Job>> {
     let (name, uid) = (build::restore_name(db), db.uid());
     let is_ours = |job: &Job| job.owner_references().iter().any(|owner| Some(&owner.uid) == uid.as_ref());
     seen.jobs.iter().find(|job| job.name_any() == name && is_ours(job)).cloned()
@@ -51,7 +51,11 @@ fn is_about(job: &Job, claim: Option<&PersistentVolumeClaim>) -> bool {
 }
 
 /// Does the next step of a restore, and tells how far it is.
-pub(super) async fn proceed(db: &Database, ctx: &Context<Database>, mut seen: Seen) -> Result<Action, Error> {
+pub(super) async fn proceed(
+    db: &Database,
+    ctx: &Context<Database>,
+    mut seen: Observed,
+) -> Result<Action, Error> {
     let job = job(db, &seen);
     let claim = seen.claim.clone();
     let leaving = |meta: &kube::core::ObjectMeta| meta.deletion_timestamp.is_some();
@@ -111,7 +115,7 @@ async fn restore(
     ctx: &Context<Database>,
     location: &Location,
     job: Option<&Job>,
-    mut seen: Seen,
+    mut seen: Observed,
 ) -> Result<Action, Error> {
     match job.and_then(|job| Some((job, status::job_failure(job)?))) {
         Some((job, (_, why))) => {
@@ -133,7 +137,7 @@ async fn restore(
 }
 
 /// Tells that the volume holds something else, and what can be done. Nothing is done before that: a new claim wakes us.
-async fn refuse(db: &Database, ctx: &Context<Database>, mut seen: Seen) -> Result<Action, Error> {
+async fn refuse(db: &Database, ctx: &Context<Database>, mut seen: Observed) -> Result<Action, Error> {
     let claim = build::data_claim(db);
     let message = format!(
         "the claim {claim} holds data that was not restored from this backup, so nothing was restored and the data was \
@@ -156,7 +160,7 @@ async fn refuse(db: &Database, ctx: &Context<Database>, mut seen: Seen) -> Resul
 pub(super) async fn record(
     db: &Database,
     ctx: &Context<Database>,
-    seen: &Seen,
+    seen: &Observed,
 ) -> Result<Option<Database>, Error> {
     let begun = db.status.as_ref().and_then(|status| status.restoring_from.clone());
     let Some(location) = begun.filter(|_| is_complete(db, seen)) else { return Ok(None) };

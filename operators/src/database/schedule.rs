@@ -11,7 +11,7 @@ use super::{
     api::{Database, DatabaseBackup, Phase},
     build,
     controller::Error,
-    status::Seen,
+    status::Observed,
 };
 use crate::workload::Problem;
 
@@ -20,14 +20,14 @@ use crate::workload::Problem;
 pub(super) async fn follow(
     db: &Database,
     ctx: &Context<Database>,
-    seen: &Seen,
+    seen: &Observed,
 ) -> Result<Option<Problem>, Error> {
     let problem = enter(db, ctx, seen).await?;
     prune(db, ctx, seen).await?;
     Ok(problem)
 }
 
-async fn enter(db: &Database, ctx: &Context<Database>, seen: &Seen) -> Result<Option<Problem>, Error> {
+async fn enter(db: &Database, ctx: &Context<Database>, seen: &Observed) -> Result<Option<Problem>, Error> {
     let Some(schedule) = &seen.schedule else { return Ok(None) };
     let known: BTreeSet<String> = seen.backups.iter().map(|backup| backup.name_any()).collect();
     let mut new: Vec<&Arc<Job>> = seen
@@ -59,7 +59,7 @@ fn is_of(schedule: &CronJob, job: &Job) -> bool {
     owned && job.labels().contains_key(build::SCHEDULED)
 }
 
-async fn prune(db: &Database, ctx: &Context<Database>, seen: &Seen) -> Result<(), Error> {
+async fn prune(db: &Database, ctx: &Context<Database>, seen: &Observed) -> Result<(), Error> {
     let Some(backup) = &db.spec.backup else { return Ok(()) };
     let databases = ctx.list::<Database>(db.namespace().as_deref()).map_err(Error::Read)?;
     let needed = |backup: &DatabaseBackup| databases.iter().any(|db| is_to_restore(db, backup));

@@ -11,6 +11,7 @@ use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::{Condition, Time},
 };
 use windlass::{
+    apimachinery::cron::Schedule,
     conditions::{self, DEGRADED, PROGRESSING, READY, is_false, is_true, is_unknown},
     jiff::{SignedDuration, Timestamp, tz::TimeZone},
 };
@@ -19,8 +20,7 @@ use super::{
     api::{Database, DatabaseBackup, DatabaseStatus, Phase, Services},
     build,
     credentials::Credentials,
-    cron::{self, Schedule},
-    quantity,
+    cron, quantity,
 };
 use crate::workload::{Problem, known, pods, reasons};
 
@@ -37,7 +37,7 @@ const SYNCING: &str = "SyncingCredentials";
 
 /// What is there of a Database.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Seen {
+pub(super) struct Observed {
     pub(super) set: Option<Arc<StatefulSet>>,
     pub(super) claim: Option<Arc<PersistentVolumeClaim>>,
     pub(super) pods: Vec<Arc<Pod>>,
@@ -56,7 +56,7 @@ pub(super) struct Seen {
 }
 
 /// The status of a Database.
-pub(super) fn observed(db: &Database, seen: &Seen, now: Timestamp) -> DatabaseStatus {
+pub(super) fn observed(db: &Database, seen: &Observed, now: Timestamp) -> DatabaseStatus {
     let old = db.status.clone().unwrap_or_default();
     let ready = seen.pods.iter().filter(|pod| pods::is_ready(pod)).count() as i32;
     let since = scheduled_since(db, &old, now);
@@ -118,13 +118,13 @@ fn syncing(db: &Database) -> String {
 }
 
 /// The size of the data's volume, as the storage system says.
-pub(super) fn capacity(seen: &Seen) -> Option<String> {
+pub(super) fn capacity(seen: &Observed) -> Option<String> {
     let claim = seen.claim.as_ref()?;
     let actual = claim.status.as_ref().and_then(|status| status.capacity.as_ref());
     actual.and_then(|capacity| capacity.get("storage")).map(|size| size.0.clone())
 }
 
-fn ready_condition(ready: i32, seen: &Seen) -> Condition {
+fn ready_condition(ready: i32, seen: &Observed) -> Condition {
     if ready > 0 {
         return is_true(READY, reasons::AVAILABLE, "the server answers");
     }
@@ -134,7 +134,7 @@ fn ready_condition(ready: i32, seen: &Seen) -> Condition {
     }
 }
 
-fn progressing(db: &Database, ready: i32, seen: &Seen) -> Condition {
+fn progressing(db: &Database, ready: i32, seen: &Observed) -> Condition {
     if let Some(problem) = &seen.problem {
         return is_false(PROGRESSING, problem.reason, &problem.message);
     }
@@ -170,7 +170,7 @@ pub(super) fn is_of_revision(set: &StatefulSet, pod: &Pod) -> bool {
     current.is_some() && labels.and_then(|labels| labels.get("controller-revision-hash")) == current
 }
 
-fn degraded(seen: &Seen) -> Condition {
+fn degraded(seen: &Observed) -> Condition {
     let problem = seen.problem.clone().or_else(|| seen.refusal.clone()).or_else(|| pods::trouble(&seen.pods));
     match problem {
         Some(problem) => is_true(DEGRADED, problem.reason, problem.message),
@@ -179,7 +179,7 @@ fn degraded(seen: &Seen) -> Condition {
 }
 
 /// When the newest backup was complete, scheduled or on demand.
-fn last_backup(seen: &Seen) -> Option<Time> {
+fn last_backup(seen: &Observed) -> Option<Time> {
     let scheduled = seen.schedule.as_ref().and_then(|job| job.status.as_ref()?.last_successful_time.clone());
     let complete = seen.backups.iter().filter_map(|backup| backup.status.as_ref());
     let complete = complete.filter(|status| status.phase == Phase::Succeeded);
@@ -189,7 +189,7 @@ fn last_backup(seen: &Seen) -> Option<Time> {
 /// The schedule that is kept, and the time zone that it is meant in.
 fn schedule_of(db: &Database) -> Option<(Schedule, TimeZone)> {
     let backup = db.spec.backup.as_ref().filter(|backup| !backup.suspend)?;
-    Some((Schedule::parse(&backup.schedule).ok()?, cron::zone(&backup.time_zone)?))
+    Some((cron::parse(&backup.schedule).ok()?, cron::zone(&backup.time_zone)?))
 }
 
 fn schedule_text(db: &Database) -> Option<String> {
@@ -204,22 +204,22 @@ fn scheduled_since(db: &Database, old: &DatabaseStatus, now: Timestamp) -> Optio
     same.or(Some(Time(now)))
 }
 
-fn next_backup(db: &Database, seen: &Seen, now: Timestamp) -> Option<Time> {
+fn next_backup(db: &Database, seen: &Observed, now: Timestamp) -> Option<Time> {
     let (schedule, zone) = schedule_of(db)?;
     // An interval is counted from the last one.
     let last = seen.schedule.as_ref().and_then(|job| {
         let last = job.status.as_ref().and_then(|status| status.last_schedule_time.as_ref());
         last.or(job.metadata.creation_timestamp.as_ref()).map(|time| time.0)
     });
-    let after = if matches!(schedule, Schedule::Every(_)) { last.unwrap_or(now) } else { now };
-    schedule.next(after, &zone).map(|next| Time(next.max(now)))
+    let after = if schedule.period().is_some() { last.unwrap_or(now) } else { now };
+    schedule.next_after(after, &zone).map(|next| Time(next.max(now)))
 }
 
 /// Until when the first backup that has been due since the last good one must be there.
 fn overdue_at(db: &Database, status: &DatabaseStatus) -> Option<(Timestamp, Timestamp)> {
     let (schedule, zone) = schedule_of(db)?;
     let since = status.last_successful_backup.as_ref().max(status.scheduled_since.as_ref())?.0;
-    let due = schedule.next(since, &zone)?;
+    let due = schedule.next_after(since, &zone)?;
     let patience = build::STARTING_DEADLINE + build::backup(db).active_deadline_seconds;
     Some((due, due.checked_add(SignedDuration::from_secs(patience)).ok()?))
 }
@@ -233,7 +233,7 @@ pub(super) fn look_again(db: &Database, status: &DatabaseStatus, now: Timestamp)
 }
 
 /// The newest backup decides: of the Jobs of the schedule, and of the backups on demand.
-fn backup_healthy(db: &Database, seen: &Seen, status: &DatabaseStatus, now: Timestamp) -> Condition {
+fn backup_healthy(db: &Database, seen: &Observed, status: &DatabaseStatus, now: Timestamp) -> Condition {
     // A DatabaseBackup says more than its Job.
     let entered =
         |job: &Job| seen.backups.iter().any(|it| job.metadata.name == Some(build::backup_job_name(it)));

@@ -24,9 +24,8 @@ use super::{
     api::{Location, Method},
     build,
     credentials::{self, Credentials},
-    cron::{self, Schedule},
-    quantity, restore, sample,
-    status::{self, BACKUP_HEALTHY, STORAGE_RESIZING, Seen},
+    cron, quantity, restore, sample,
+    status::{self, BACKUP_HEALTHY, Observed, STORAGE_RESIZING},
     storage,
 };
 
@@ -50,7 +49,7 @@ fn next(schedule: &str, now: &str) -> String {
 
 fn next_in(schedule: &str, zone: &str, now: &str) -> String {
     let zone = cron::zone(zone).unwrap();
-    Schedule::parse(schedule).unwrap().next(at(now), &zone).unwrap().to_string()
+    cron::parse(schedule).unwrap().next_after(at(now), &zone).unwrap().to_string()
 }
 
 #[test]
@@ -113,7 +112,7 @@ fn a_wrong_schedule_is_refused_with_the_field() {
         ("*/0 * * * *", "minute"),
         ("9-5 * * * *", "minute"),
     ] {
-        let error = Schedule::parse(bad).unwrap_err();
+        let error = cron::parse(bad).unwrap_err();
         assert!(error.contains(why), "{bad}: {error}");
     }
     let problem = build::check(&db(json!({"backup": {"schedule": "every day at 2"}}))).unwrap_err();
@@ -127,7 +126,7 @@ fn sizes_are_compared_as_quantities() {
     assert!(quantity::is_less("1.5Gi", "1537Mi"));
     assert!(quantity::is_less("500m", "1") && !quantity::is_less("2", "1500m"), "shares of a processor");
     assert_eq!(quantity::times("10Gi", 8).as_deref(), Some("80Gi"));
-    assert_eq!(quantity::times("1.5Ki", 2).as_deref(), Some("3072"));
+    assert_eq!(quantity::times("1.5Ki", 2).as_deref(), Some("3Ki"));
     assert_eq!(quantity::bytes("ten"), None);
 }
 
@@ -215,11 +214,11 @@ fn secret(uid: &str, entries: &[(&str, &str)]) -> Secret {
 
 #[test]
 fn other_credentials_are_another_digest_and_the_same_words_in_another_secret_too() {
-    let found = |secret: &Secret| Credentials::of(&db(json!({})), &Seen::default(), secret);
+    let found = |secret: &Secret| Credentials::of(&db(json!({})), &Observed::default(), secret);
     let recorded = |digest: &str, secret: &Secret| {
         let mut database = db(json!({}));
         database.status.get_or_insert_default().credentials = Some(digest.to_owned());
-        Credentials::of(&database, &Seen::default(), secret)
+        Credentials::of(&database, &Observed::default(), secret)
     };
     let first = secret("s-1", &[]);
     let name = build::login_job(&db(json!({})), "x").metadata.name.unwrap();
@@ -228,7 +227,7 @@ fn other_credentials_are_another_digest_and_the_same_words_in_another_secret_too
     }))
     .unwrap();
     assert_eq!(found(&first), Credentials::Waiting, "no server runs");
-    let seen = Seen { jobs: vec![Arc::new(complete)], ..Seen::default() };
+    let seen = Observed { jobs: vec![Arc::new(complete)], ..Observed::default() };
     assert_eq!(
         Credentials::of(&db(json!({})), &seen, &first),
         Credentials::Waiting,
@@ -336,7 +335,7 @@ fn growth_is_recorded_first_and_shrinking_refused() {
 fn a_growth_is_over_when_the_storage_system_says_so() {
     let mut grown = db(json!({"storage": {"size": "20Gi"}}));
     grown.status.get_or_insert_default().resizing_to = Some("20Gi".into());
-    let mut seen = Seen { claim: Some(Arc::new(claim("20Gi", "10Gi"))), ..Seen::default() };
+    let mut seen = Observed { claim: Some(Arc::new(claim("20Gi", "10Gi"))), ..Observed::default() };
     let now = at("2026-01-01T00:00:00Z");
     let growing = status::observed(&grown, &seen, now);
     assert!(conditions::holds(&growing.conditions, STORAGE_RESIZING));
@@ -350,13 +349,13 @@ fn a_growth_is_over_when_the_storage_system_says_so() {
 #[test]
 fn a_status_tells_when_the_next_backup_is_due() {
     let now = at("2026-01-01T00:00:00Z");
-    let status = status::observed(&db(json!({})), &Seen::default(), now);
+    let status = status::observed(&db(json!({})), &Observed::default(), now);
     assert_eq!(status.next_backup.unwrap().0.to_string(), "2026-01-01T02:00:00Z");
     assert!(!conditions::holds(&status.conditions, READY));
     assert!(!conditions::holds(&status.conditions, DEGRADED));
     assert_eq!(conditions::find(&status.conditions, BACKUP_HEALTHY).unwrap().status, "Unknown");
     let off = db(json!({"backup": {"suspend": true, "schedule": "0 2 * * *"}}));
-    assert_eq!(status::observed(&off, &Seen::default(), now).next_backup, None);
+    assert_eq!(status::observed(&off, &Observed::default(), now).next_backup, None);
 }
 
 #[test]
@@ -374,7 +373,7 @@ fn the_last_failure_counts_until_a_backup_succeeds() {
         )
     };
     let now = at("2026-01-02T00:00:00Z");
-    let failed = Seen { jobs: vec![job("b", "Failed", "2026-01-01T02:00:00Z")], ..Seen::default() };
+    let failed = Observed { jobs: vec![job("b", "Failed", "2026-01-01T02:00:00Z")], ..Observed::default() };
     let mut db = db(json!({}));
     let status = status::observed(&db, &failed, now);
     let condition = conditions::find(&status.conditions, BACKUP_HEALTHY).unwrap();

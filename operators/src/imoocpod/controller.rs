@@ -9,7 +9,7 @@ use windlass::{Action, Context, Controller, Event, ObjectKey, Reconciler, Watch}
 use super::{api::ImoocPod, build, status};
 use crate::workload::{
     Error, Living, Problem, Settings, called,
-    fleet::{self, Plan, Seen},
+    fleet::{self, Observed, Plan},
     ready_event, report,
 };
 
@@ -85,7 +85,7 @@ async fn observe(
     failure: Option<&Problem>,
 ) -> Result<(), Error> {
     let owned = ctx.owned::<Pod>().map_err(Error::ReadChildren)?;
-    let seen = Seen { owned: &owned, wanted: imooc.spec.replicas, hash, failure };
+    let seen = Observed { owned: &owned, wanted: imooc.spec.replicas, hash, failure };
     let new = status::observed(imooc, &seen, ctx.now());
     report(imooc, ctx, new, ready_event).await.map_err(Error::UpdateStatus)
 }

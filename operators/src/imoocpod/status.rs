@@ -7,12 +7,12 @@ use super::{
     build,
 };
 use crate::workload::{
-    fleet::{Counts, Seen},
+    fleet::{Counts, Observed},
     known, pods,
 };
 
 /// The status of an ImoocPod whose Pods are these.
-pub(super) fn observed(imooc: &ImoocPod, seen: &Seen<'_>, now: Timestamp) -> ImoocPodStatus {
+pub(super) fn observed(imooc: &ImoocPod, seen: &Observed<'_>, now: Timestamp) -> ImoocPodStatus {
     let counts = Counts::of(seen.owned, seen.hash);
     ImoocPodStatus {
         observed_generation: imooc.metadata.generation,

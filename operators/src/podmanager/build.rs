@@ -82,7 +82,7 @@ pub(super) struct Places {
 
 impl Places {
     /// How many Pods of others one run passes over.
-    const PATIENCE: usize = 100;
+    const MOST_PASSED_OVER: usize = 100;
 
     /// `taken` are the names of the Pods that the PodManager has.
     pub(super) fn new(manager: &PodManager, taken: impl IntoIterator<Item = String>) -> Self {
@@ -107,7 +107,7 @@ impl Places {
 
     /// Whether another name is to be tried after one that somebody else has.
     pub(super) fn may_go_on(&self) -> bool {
-        self.passed_over.fetch_add(1, Ordering::Relaxed) < Self::PATIENCE
+        self.passed_over.fetch_add(1, Ordering::Relaxed) < Self::MOST_PASSED_OVER
     }
 }
 

@@ -13,7 +13,7 @@ use windlass::{Action, Context, Controller, Event, ObjectKey, Reconciler, Watch}
 use super::{api::PodManager, build, status};
 use crate::workload::{
     Error, Living, Problem, Settings, called,
-    fleet::{self, Plan, Seen},
+    fleet::{self, Observed, Plan},
     pods, ready_event, report,
 };
 
@@ -152,7 +152,7 @@ async fn observe(
     failure: Option<&Problem>,
 ) -> Result<(), Error> {
     let owned = ctx.owned::<Pod>().map_err(Error::ReadChildren)?;
-    let seen = Seen { owned: &owned, wanted: manager.spec.replicas, hash, failure };
+    let seen = Observed { owned: &owned, wanted: manager.spec.replicas, hash, failure };
     let new = status::observed(manager, &seen, ctx.now());
     report(manager, ctx, new, ready_event).await.map_err(Error::UpdateStatus)
 }

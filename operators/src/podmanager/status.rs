@@ -7,12 +7,12 @@ use super::{
     build,
 };
 use crate::workload::{
-    fleet::{Counts, Seen},
+    fleet::{Counts, Observed},
     known,
 };
 
 /// The status of a PodManager whose Pods are these.
-pub(super) fn observed(manager: &PodManager, seen: &Seen<'_>, now: Timestamp) -> PodManagerStatus {
+pub(super) fn observed(manager: &PodManager, seen: &Observed<'_>, now: Timestamp) -> PodManagerStatus {
     let counts = Counts::of(seen.owned, seen.hash);
     PodManagerStatus {
         observed_generation: manager.metadata.generation,

@@ -72,9 +72,9 @@ impl WebServer {
 }
 
 /// A Deployment with counts and conditions.
-struct Seen(Deployment);
+struct Observed(Deployment);
 
-impl Seen {
+impl Observed {
     fn replicas(total: i32, updated: i32, ready: i32) -> Self {
         let mut deployment = Deployment::default();
         deployment.metadata.generation = Some(1);
@@ -297,7 +297,7 @@ fn nothing_running_yet_is_progressing_and_not_ready() {
 
 #[test]
 fn all_replicas_up_is_ready_and_at_rest() {
-    let seen = Seen::replicas(3, 3, 3).available();
+    let seen = Observed::replicas(3, 3, 3).available();
     let status = observed(&WebServer::test(), &seen.0, at(1));
     assert_eq!(
         summary(&status),
@@ -309,7 +309,7 @@ fn all_replicas_up_is_ready_and_at_rest() {
 
 #[test]
 fn observing_the_same_again_is_no_change() {
-    let seen = Seen::replicas(3, 3, 3).available();
+    let seen = Observed::replicas(3, 3, 3).available();
     let first = observed(&WebServer::test(), &seen.0, at(1));
     let second = observed(&WebServer::test().with_status(first.clone()), &seen.0, at(99));
     assert_eq!(first, second, "a status without news must be equal to the last one, times included");
@@ -317,7 +317,7 @@ fn observing_the_same_again_is_no_change() {
 
 #[test]
 fn a_stuck_rollout_with_the_old_replicas_serving_is_ready_and_degraded() {
-    let seen = Seen::replicas(4, 1, 3).available().stuck();
+    let seen = Observed::replicas(4, 1, 3).available().stuck();
     let status = observed(&WebServer::test(), &seen.0, at(1));
     assert_eq!(
         summary(&status),
@@ -328,7 +328,7 @@ fn a_stuck_rollout_with_the_old_replicas_serving_is_ready_and_degraded() {
 #[test]
 fn pods_that_cannot_be_made_are_reported_with_the_reason() {
     let quota = "pods \"web-1-x\" is forbidden: exceeded quota: small";
-    let seen = Seen::replicas(0, 0, 0).condition("ReplicaFailure", "True", "FailedCreate", quota);
+    let seen = Observed::replicas(0, 0, 0).condition("ReplicaFailure", "True", "FailedCreate", quota);
     let status = observed(&WebServer::test(), &seen.0, at(1));
     assert_eq!(
         summary(&status),
@@ -339,7 +339,7 @@ fn pods_that_cannot_be_made_are_reported_with_the_reason() {
 
 #[test]
 fn what_the_deployment_has_not_yet_looked_at_leaves_ready_to_the_old_generation() {
-    let seen = Seen::replicas(3, 3, 3).available();
+    let seen = Observed::replicas(3, 3, 3).available();
     let before = observed(&WebServer::test(), &seen.0, at(1));
     let web = WebServer::test().replicas(5).generation(2).with_status(before);
     let status = observed(&web, &seen.stale().0, at(2));
@@ -355,7 +355,7 @@ fn what_the_deployment_has_not_yet_looked_at_leaves_ready_to_the_old_generation(
 
 #[test]
 fn an_old_stuck_rollout_does_not_condemn_the_next_one() {
-    let seen = Seen::replicas(4, 1, 3).available().stuck().stale();
+    let seen = Observed::replicas(4, 1, 3).available().stuck().stale();
     let status = observed(&WebServer::test(), &seen.0, at(1));
     assert!(!conditions::holds(&status.conditions, DEGRADED));
     assert!(conditions::holds(&status.conditions, PROGRESSING));
@@ -366,7 +366,7 @@ fn a_child_that_cannot_be_applied_degrades_but_replicas_that_serve_stay_ready() 
     let problem = Problem { reason: "Invalid", message: "spec.x: no".into() };
     let without = failed(&WebServer::test(), None, &problem, at(1));
     assert_eq!(summary(&without), "Ready=False/Invalid Progressing=False/Invalid Degraded=True/Invalid");
-    let seen = Seen::replicas(3, 3, 3).available();
+    let seen = Observed::replicas(3, 3, 3).available();
     let serving = failed(&WebServer::test(), Some(&seen.0), &problem, at(1));
     assert_eq!(summary(&serving), "Ready=True/Available Progressing=False/Invalid Degraded=True/Invalid");
     assert_eq!(serving.ready_replicas, 3);
@@ -376,7 +376,7 @@ fn a_child_that_cannot_be_applied_degrades_but_replicas_that_serve_stay_ready() 
 fn a_problem_that_went_away_leaves_no_trace() {
     let problem = Problem { reason: "NameConflict", message: "taken".into() };
     let failed = failed(&WebServer::test(), None, &problem, at(1));
-    let seen = Seen::replicas(3, 3, 3).available();
+    let seen = Observed::replicas(3, 3, 3).available();
     let status = observed(&WebServer::test().with_status(failed), &seen.0, at(2));
     assert_eq!(
         summary(&status),

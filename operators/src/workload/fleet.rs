@@ -195,7 +195,7 @@ impl Counts {
 }
 
 /// What was seen of an object's Pods.
-pub(crate) struct Seen<'a> {
+pub(crate) struct Observed<'a> {
     pub(crate) owned: &'a [Arc<Pod>],
     pub(crate) wanted: i32,
     pub(crate) hash: &'a str,
@@ -203,7 +203,7 @@ pub(crate) struct Seen<'a> {
     pub(crate) failure: Option<&'a Problem>,
 }
 
-impl Seen<'_> {
+impl Observed<'_> {
     /// The conditions of the object.
     pub(crate) fn observe<K: Resource>(
         &self,

@@ -2,11 +2,7 @@
 
 /// Whether a name can be a Service's: at most 63 lower-case letters, digits and '-', starting with a letter.
 pub(crate) fn is_dns_label(name: &str) -> bool {
-    let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-    name.len() <= 63
-        && name.starts_with(|c: char| c.is_ascii_lowercase())
-        && !name.ends_with('-')
-        && name.chars().all(inner)
+    windlass::apimachinery::names::is_dns1035_label(name)
 }
 
 /// Whether an image's reference leaves open which version runs: no tag, or `latest`, and no digest.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{
-    Capabilities, ContainerStatus, Pod, PodCondition, PodSecurityContext, SeccompProfile, SecurityContext,
+    Capabilities, ContainerStatus, Pod, PodSecurityContext, SeccompProfile, SecurityContext,
 };
 use kube::ResourceExt;
 use windlass::{Controller, ObjectKey, Reader, Reconciler, Watch, jiff::Timestamp};
@@ -33,37 +33,11 @@ pub(crate) fn watched_among<C: Reconciler>(
         .index::<Pod>(uid_label, move |pod| pod.labels().get(uid_label).cloned().into_iter().collect())
 }
 
-pub(crate) fn phase(pod: &Pod) -> &str {
-    pod.status.as_ref().and_then(|status| status.phase.as_deref()).unwrap_or("Pending")
-}
+pub(crate) use windlass::pods::{condition, is_active, is_finished, is_terminating, phase, ready_since};
 
-pub(crate) fn is_terminating(pod: &Pod) -> bool {
-    pod.metadata.deletion_timestamp.is_some()
-}
-
-/// Whether every container has ended, for good.
-pub(crate) fn is_finished(pod: &Pod) -> bool {
-    matches!(phase(pod), "Succeeded" | "Failed")
-}
-
-/// Whether a Pod runs, or is going to.
-pub(crate) fn is_active(pod: &Pod) -> bool {
-    !is_terminating(pod) && !is_finished(pod)
-}
-
-pub(crate) fn condition<'a>(pod: &'a Pod, type_: &str) -> Option<&'a PodCondition> {
-    pod.status.as_ref()?.conditions.as_ref()?.iter().find(|condition| condition.type_ == type_)
-}
-
-/// Whether a Pod serves: a running Pod need not.
+/// Whether a Pod serves: a running Pod need not, and one that is being deleted soon does not.
 pub(crate) fn is_ready(pod: &Pod) -> bool {
-    is_active(pod) && condition(pod, "Ready").is_some_and(|ready| ready.status == "True")
-}
-
-/// Since when a Pod serves.
-pub(crate) fn ready_since(pod: &Pod) -> Option<Timestamp> {
-    let ready = condition(pod, "Ready").filter(|ready| ready.status == "True")?;
-    ready.last_transition_time.as_ref().map(|time| time.0)
+    is_active(pod) && windlass::pods::is_ready(pod)
 }
 
 /// The names of some Pods, sorted: a list's order is no news.

@@ -15,7 +15,7 @@ use windlass::{
 
 use super::{
     Rollout,
-    fleet::{self, FAILURES, HASH, Plan, Seen},
+    fleet::{self, FAILURES, HASH, Observed, Plan},
     pods, victims,
 };
 
@@ -316,7 +316,7 @@ fn summary(conditions: &[k8s_openapi::apimachinery::pkg::apis::meta::v1::Conditi
 }
 
 fn judged(pods: &[Arc<Pod>], wanted: i32, now: i64) -> String {
-    let seen = Seen { owned: pods, wanted, hash: "new", failure: None };
+    let seen = Observed { owned: pods, wanted, hash: "new", failure: None };
     summary(&seen.observe(&Pod::default(), &[], at(now)))
 }
 

@@ -14,7 +14,7 @@ use std::{future::Future, time::Duration};
 use kube::{Client, Config};
 
 /// How long anything may take. A new leader waits for the old one's lease, and this machine may be busy.
-const PATIENCE: Duration = Duration::from_secs(150);
+const TIMEOUT: Duration = Duration::from_secs(150);
 
 /// Waits until a check gives something, and returns it.
 async fn eventually<T, F>(what: &str, mut check: impl FnMut() -> F) -> T
@@ -29,7 +29,7 @@ where
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, search).await.unwrap_or_else(|_| panic!("never happened: {what}"))
+    tokio::time::timeout(TIMEOUT, search).await.unwrap_or_else(|_| panic!("never happened: {what}"))
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -37,7 +37,7 @@ use windlass_operators::{install, webhooks};
 use crate::hooks;
 
 /// How long anything may take. Real Pods on a busy machine need it; nothing waits longer than it must.
-const PATIENCE: Duration = Duration::from_secs(90);
+const TIMEOUT: Duration = Duration::from_secs(90);
 
 /// The service account that the operator runs as.
 pub(crate) const ACCOUNT: &str = "operator";
@@ -257,7 +257,7 @@ where
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, search).await.unwrap_or_else(|_| panic!("never happened: {what}"))
+    tokio::time::timeout(TIMEOUT, search).await.unwrap_or_else(|_| panic!("never happened: {what}"))
 }
 
 /// Waits until nothing is found any more; says what was, if that never comes.
@@ -275,6 +275,6 @@ where
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    let ended = tokio::time::timeout(PATIENCE, search).await;
+    let ended = tokio::time::timeout(TIMEOUT, search).await;
     assert!(ended.is_ok(), "never happened: {what}; there are {left:#?}");
 }

@@ -10,7 +10,7 @@ use tokio::task::JoinHandle;
 use super::client::{Api, Connection, Who};
 
 /// After so long a request counts as not answered.
-pub(super) const PATIENCE: Duration = Duration::from_secs(10);
+pub(super) const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How long the bystander waits between two requests.
 const PAUSE: Duration = Duration::from_millis(15);
@@ -71,7 +71,7 @@ async fn ask(api: Api, times: Arc<Mutex<Times>>) {
     let mut connection: Option<Connection> = None;
     loop {
         let begin = Instant::now();
-        let answered = tokio::time::timeout(PATIENCE, one(&api, &mut connection)).await;
+        let answered = tokio::time::timeout(TIMEOUT, one(&api, &mut connection)).await;
         let passed = begin.elapsed();
         // A lost connection is made again; only silence counts as no answer.
         if answered.is_err() || !matches!(answered, Ok(Ok(200))) {

@@ -13,7 +13,7 @@ use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, se
 use super::client::Api;
 
 /// How long a server may take until it is ready.
-const PATIENCE: Duration = Duration::from_mins(1);
+const TIMEOUT: Duration = Duration::from_mins(1);
 
 /// How large the small disk is.
 pub(super) const SMALL: u64 = 48 << 20;
@@ -90,8 +90,8 @@ impl Server {
         let pid = Pid::from_raw(self.pid()).context("a process must have an id")?;
         kill_process(pid, Signal::TERM).context("failed to send SIGTERM")?;
         while self.process.try_wait()?.is_none() {
-            if begin.elapsed() > PATIENCE {
-                bail!("SIGTERM did not end the server within {} s", PATIENCE.as_secs());
+            if begin.elapsed() > TIMEOUT {
+                bail!("SIGTERM did not end the server within {} s", TIMEOUT.as_secs());
             }
             std::thread::sleep(Duration::from_millis(20));
         }
@@ -201,7 +201,7 @@ fn mount(folder: &Path) -> Result<Child> {
         command.stdin(Stdio::null()).spawn().context("failed to start unshare (Debian: util-linux)")?;
     let (begin, mark) = (Instant::now(), inside(&process, &folder.join("mounted")));
     while !mark.exists() {
-        if process.try_wait()?.is_some() || begin.elapsed() > PATIENCE {
+        if process.try_wait()?.is_some() || begin.elapsed() > TIMEOUT {
             end(&mut process);
             bail!("failed to mount a small disk in a namespace");
         }
@@ -242,7 +242,7 @@ fn ready(process: &mut Child, folder: &Path) -> Result<Api> {
     let (begin, kubeconfig) = (Instant::now(), kubeconfig(folder));
     // The file is written and then named, so what is there is whole.
     while !kubeconfig.exists() {
-        if process.try_wait()?.is_some() || begin.elapsed() > PATIENCE {
+        if process.try_wait()?.is_some() || begin.elapsed() > TIMEOUT {
             let log = fs::read_to_string(log(folder))?;
             bail!("`windlass cluster up` did not become ready:\n{}", log.trim_end());
         }

@@ -10,7 +10,7 @@ use fs_err as fs;
 use crate::kubernetes;
 
 /// How long the cluster may take until its kubeconfig is there. It takes less than a second.
-const PATIENCE: Duration = Duration::from_mins(1);
+const TIMEOUT: Duration = Duration::from_mins(1);
 
 /// A cluster that runs.
 pub(super) struct Cluster {
@@ -66,7 +66,7 @@ impl Own {
     fn wait_for(&mut self, kubeconfig: &Path) -> Result<()> {
         let begin = Instant::now();
         while !kubeconfig.exists() {
-            if self.process.try_wait()?.is_some() || begin.elapsed() > PATIENCE {
+            if self.process.try_wait()?.is_some() || begin.elapsed() > TIMEOUT {
                 let log = fs::read_to_string(self.folder.path().join("cluster.log"))?;
                 bail!("`windlass cluster up` did not become ready:\n{}", log.trim_end());
             }

@@ -13,7 +13,7 @@ use super::{client, state};
 
 const PROGRAM: &str = "kube-apiserver";
 /// How long the new process may take; a machine that compiles at the same time is slow.
-const PATIENCE: Duration = Duration::from_mins(2);
+const TIMEOUT: Duration = Duration::from_mins(2);
 
 /// Kills the API server of a testbed, and returns when the next one is ready.
 pub(super) fn api_server(name: &str) -> Result<()> {
@@ -27,11 +27,11 @@ pub(super) fn api_server(name: &str) -> Result<()> {
     let server = Identity::of(server)?;
     let begin = Instant::now();
     server.kill();
-    let (client, deadline) = (client(name)?, begin + PATIENCE);
+    let (client, deadline) = (client(name)?, begin + TIMEOUT);
     // While the old process lives, an answer may be its last.
     while server.alive() || client.output(&["get", "--raw", "/readyz", "--request-timeout=5s"]).is_err() {
         if Instant::now() > deadline {
-            bail!("the API server was not back within {} s", PATIENCE.as_secs());
+            bail!("the API server was not back within {} s", TIMEOUT.as_secs());
         }
         std::thread::sleep(Duration::from_millis(50));
     }

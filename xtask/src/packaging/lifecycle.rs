@@ -21,7 +21,7 @@ const NAMESPACE: &str = "memcached-operator-system";
 const OPERATOR: &str = "memcached-operator";
 const ADDRESS: &str = "127.0.0.1:50051";
 /// OLM polls, and waits longer each time.
-const PATIENCE: Duration = Duration::from_mins(5);
+const TIMEOUT: Duration = Duration::from_mins(5);
 
 /// Builds everything, then does the rest in a network that nobody else is in.
 pub(super) fn run(name: Option<&str>) -> Result<()> {
@@ -251,10 +251,10 @@ fn until(what: &str, processes: &mut [Process], mut done: impl FnMut() -> Result
                 bail!("{} ended ({status}):\n{}", process.log.display(), process.last_lines());
             }
         }
-        if begin.elapsed() > PATIENCE {
+        if begin.elapsed() > TIMEOUT {
             let logs: Vec<String> =
                 processes.iter().map(|one| format!("{}:\n{}", one.log.display(), one.last_lines())).collect();
-            bail!("not within {} s: {what}\n{}", PATIENCE.as_secs(), logs.join("\n"));
+            bail!("not within {} s: {what}\n{}", TIMEOUT.as_secs(), logs.join("\n"));
         }
         std::thread::sleep(Duration::from_millis(500));
     }

@@ -1,6 +1,7 @@
 //! The rules that all objects share: names, uids, timestamps, and what a writer may not change.
 
 use serde_json::{Map, Value, json};
+use windlass_apimachinery::names;
 
 use super::resource::{Resource, text};
 use crate::{
@@ -276,119 +277,32 @@ fn owner_text(owner: &Value) -> String {
 }
 
 pub(super) fn name_error(name: &str, rule: NameRule) -> Option<String> {
-    match rule {
-        NameRule::Subdomain => subdomain_error(name),
-        NameRule::Label => label_error(name),
-        NameRule::PathSegment => {
-            let bad = name == "." || name == ".." || name.contains(['/', '%']);
-            bad.then(|| "may not be '.' or '..' and may not contain '/' or '%'".to_owned())
-        }
-    }
-}
-
-fn too_long(length: usize) -> String {
-    format!("must be no more than {length} bytes")
-}
-
-fn is_label(text: &str) -> bool {
-    let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-    let end = |byte: Option<&u8>| byte.is_some_and(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
-    let bytes = text.as_bytes();
-    end(bytes.first()) && end(bytes.last()) && bytes.iter().copied().all(inner)
+    let errors = match rule {
+        NameRule::Subdomain => names::dns1123_subdomain(name),
+        NameRule::Label => names::dns1123_label(name),
+        NameRule::PathSegment => names::path_segment(name),
+    };
+    errors.into_iter().next()
 }
 
 /// The text for a name that is no RFC 1123 subdomain.
 pub(crate) fn subdomain_error(name: &str) -> Option<String> {
-    if name.len() > 253 {
-        return Some(too_long(253));
-    }
-    (!name.split('.').all(is_label)).then(|| {
-        "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must \
-         start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is \
-         '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
-            .to_owned()
-    })
-}
-
-fn label_error(name: &str) -> Option<String> {
-    if name.len() > 63 {
-        return Some(too_long(63));
-    }
-    (!is_label(name)).then(|| {
-        "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and \
-         end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is \
-         '[a-z0-9]([-a-z0-9]*[a-z0-9])?')"
-            .to_owned()
-    })
+    names::dns1123_subdomain(name).into_iter().next()
 }
 
 /// The text for a name that is no DNS-1035 label.
 pub(crate) fn service_label_error(name: &str) -> Option<String> {
-    if name.len() > 63 {
-        return Some(too_long(63));
-    }
-    let starts = name.bytes().next().is_some_and(|byte| byte.is_ascii_lowercase());
-    (!starts || !is_label(name)).then(|| {
-        "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic \
-         character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for \
-         validation is '[a-z]([-a-z0-9]*[a-z0-9])?')"
-            .to_owned()
-    })
-}
-
-fn is_name_part(text: &str) -> bool {
-    let inner = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
-    let end = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
-    let bytes = text.as_bytes();
-    end(bytes.first()) && end(bytes.last()) && bytes.iter().copied().all(inner)
+    names::dns1035_label(name).into_iter().next()
 }
 
 /// The first text for a name that is no qualified name, with or without a prefix.
 pub(crate) fn qualified_name_error(name: &str) -> Option<String> {
-    qualified_name_errors(name).into_iter().next()
+    names::qualified_name(name).into_iter().next()
 }
 
 /// All texts for a name that is no qualified name.
-pub(crate) fn qualified_name_errors(name: &str) -> Vec<String> {
-    if name.matches('/').count() > 1 {
-        let why = "a valid label key must consist of alphanumeric characters, '-', '_' or '.', and must start and end \
-                   with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for \
-                   validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]') with an optional DNS subdomain prefix \
-                   and '/' (e.g. 'example.com/MyName')";
-        return vec![why.to_owned()];
-    }
-    let (prefix, part) = match name.split_once('/') {
-        Some((prefix, part)) => (Some(prefix), part),
-        None => (None, name),
-    };
-    let mut errors = Vec::new();
-    if prefix.is_some_and(str::is_empty) {
-        errors.push("prefix part must be non-empty".to_owned());
-    } else if let Some(why) = prefix.and_then(subdomain_error) {
-        errors.push(format!("prefix part {why}"));
-    }
-    if part.is_empty() {
-        errors.push("name part must be non-empty".to_owned());
-    } else if part.len() > 63 {
-        errors.push(format!("name part {}", too_long(63)));
-    }
-    if !is_name_part(part) {
-        let why = "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an \
-                   alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is \
-                   '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
-        errors.push(why.to_owned());
-    }
-    errors
-}
+pub(crate) use names::qualified_name as qualified_name_errors;
 
 pub(super) fn label_value_error(value: &str) -> Option<String> {
-    if value.len() > 63 {
-        return Some(too_long(63));
-    }
-    (!value.is_empty() && !is_name_part(value)).then(|| {
-        "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must \
-         start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for \
-         validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
-            .to_owned()
-    })
+    names::label_value(value).into_iter().next()
 }

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use crate::error::ExitStatus;
+use crate::exit_status::ExitStatus;
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {

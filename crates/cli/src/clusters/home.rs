@@ -8,7 +8,7 @@ use std::{
 
 use fs_err as fs;
 
-use super::{Error, Place, error};
+use super::{ClusterDirectory, Error, error};
 
 /// The name of a cluster that was given none.
 pub(crate) const DEFAULT: &str = "default";
@@ -27,12 +27,12 @@ impl Home {
     }
 
     /// The cluster of a name, whether it is there or not.
-    pub(crate) fn place(&self, name: &str) -> Place {
-        Place { name: name.to_owned(), folder: self.0.join(name) }
+    pub(crate) fn place(&self, name: &str) -> ClusterDirectory {
+        ClusterDirectory { name: name.to_owned(), folder: self.0.join(name) }
     }
 
     /// All clusters that something is known of, by name.
-    pub(crate) fn all(&self) -> Result<Vec<Place>, Error> {
+    pub(crate) fn all(&self) -> Result<Vec<ClusterDirectory>, Error> {
         let entries = match fs::read_dir(&self.0) {
             Ok(entries) => entries,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -51,7 +51,7 @@ impl Home {
     }
 
     /// The cluster of a name, if something is known of it.
-    pub(crate) fn known(&self, name: &str) -> Result<Place, Error> {
+    pub(crate) fn known(&self, name: &str) -> Result<ClusterDirectory, Error> {
         let place = self.place(name);
         if place.exists() {
             return Ok(place);
@@ -63,9 +63,7 @@ impl Home {
 
 /// A name that is one word in a path, a shell and Kubernetes.
 pub(crate) fn check_name(name: &str) -> Result<String, String> {
-    let word = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
-    let inside = name.chars().all(|c| word(c) || c == '-');
-    if inside && name.len() <= 63 && name.starts_with(word) && name.ends_with(word) {
+    if windlass::apimachinery::names::is_dns1123_label(name) {
         Ok(name.to_owned())
     } else {
         Err("use lowercase letters, digits and '-' inside, at most 63".into())

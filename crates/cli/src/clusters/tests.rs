@@ -2,8 +2,8 @@
 
 use super::*;
 
-fn place(folder: &Path) -> Place {
-    Place { name: "default".into(), folder: folder.join("default") }
+fn place(folder: &Path) -> ClusterDirectory {
+    ClusterDirectory { name: "default".into(), folder: folder.join("default") }
 }
 
 fn facts(log: Option<PathBuf>) -> Facts {

@@ -33,7 +33,7 @@ use crate::{
 };
 
 /// How long the node may take to become ready. It takes milliseconds; this is for machines that are very busy.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Namespace and name of the service account that the operators run as.
 pub(super) const ACCOUNT: (&str, &str) = ("default", "windlass");
@@ -60,9 +60,9 @@ impl Running {
             .listen(address)
             .await
             .map_err(|source| Error::Listen { address, source: source.into() })?;
-        let ready = tokio::time::timeout(PATIENCE, node_ready(cluster.client()));
+        let ready = tokio::time::timeout(TIMEOUT, node_ready(cluster.client()));
         tokio::select! {
-            ready = ready => ready.map_err(|_| Error::NodeNotReady(PATIENCE))?,
+            ready = ready => ready.map_err(|_| Error::NodeNotReady(TIMEOUT))?,
             error = cluster.failed() => return Err(Error::StartCluster(error.into())),
         }
         let path = args.kubeconfig();

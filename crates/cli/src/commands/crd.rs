@@ -15,7 +15,7 @@ use windlass_crd::{
 
 use crate::{
     args::{DiffArgs, Output},
-    error::ExitStatus,
+    exit_status::ExitStatus,
     printer::Printer,
 };
 

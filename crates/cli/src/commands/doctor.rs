@@ -12,19 +12,15 @@ use futures::future::join_all;
 use serde::Serialize;
 use tokio::process::Command;
 
-use crate::{args::DoctorArgs, error::Error, printer::Printer, project::Project};
+use crate::{
+    args::DoctorArgs,
+    error::Error,
+    printer::{Level, Printer},
+    project::Project,
+};
 
 /// How long a program may take to say its version.
-const PATIENCE: Duration = Duration::from_secs(20);
-
-/// How something is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Level {
-    Ok,
-    Warn,
-    Fail,
-}
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// One thing that was looked at.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -89,10 +85,10 @@ async fn said(
 ) -> Result<String, String> {
     let mut command = Command::new(program);
     command.args(arguments).current_dir(folder).stdin(Stdio::null()).kill_on_drop(true);
-    let output = match tokio::time::timeout(PATIENCE, command.output()).await {
+    let output = match tokio::time::timeout(TIMEOUT, command.output()).await {
         Ok(Ok(output)) => output,
         Ok(Err(error)) => return Err(error.to_string()),
-        Err(_) => return Err(format!("no answer within {} s", PATIENCE.as_secs())),
+        Err(_) => return Err(format!("no answer within {} s", TIMEOUT.as_secs())),
     };
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned());

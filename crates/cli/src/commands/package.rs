@@ -14,7 +14,8 @@ use crate::{
         BundleArgs, BundleCommand, BundleMakeArgs, ChannelArgs, ManifestsArgs, OperatorsBundleArgs,
         OperatorsManifestsArgs, PackageFormat, WriteArgs,
     },
-    error::{Error as CommandError, ExitStatus},
+    error::Error as CommandError,
+    exit_status::ExitStatus,
     printer::Printer,
     project,
 };

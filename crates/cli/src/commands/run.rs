@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// How long the API server may take to answer the first question.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 pub(super) async fn run(args: &ProjectRunArgs, verbose: u8, printer: Printer) -> Result<(), Error> {
     let project = Project::here()?;
@@ -130,10 +130,10 @@ async fn until_the_end(process: &mut Process, name: &str, printer: Printer) -> R
 
 pub(super) async fn reachable(client: &Client, url: &http::Uri) -> Result<(), Error> {
     let failed = |why: String| Error::from(project::Error::Unreachable { url: url.to_string(), why });
-    match tokio::time::timeout(PATIENCE, client.apiserver_version()).await {
+    match tokio::time::timeout(TIMEOUT, client.apiserver_version()).await {
         // Who may not read the version may still be allowed everything else.
         Ok(Ok(_) | Err(windlass::kube::Error::Api(_))) => Ok(()),
         Ok(Err(error)) => Err(failed(error.to_string())),
-        Err(_) => Err(failed(format!("no answer within {} s", PATIENCE.as_secs()))),
+        Err(_) => Err(failed(format!("no answer within {} s", TIMEOUT.as_secs()))),
     }
 }

@@ -25,7 +25,7 @@ use crate::{
 const STUCK: &str = "WINDLASS_TEST_STUCK";
 
 /// As long as anybody would wait.
-const PATIENCE: Duration = Duration::from_mins(1);
+const TIMEOUT: Duration = Duration::from_mins(1);
 
 /// A cluster, all of whose threads are taken by work that never ends, as a request can be that spins.
 fn stuck(kubeconfig: &Path) -> ! {
@@ -56,7 +56,7 @@ fn take_all_threads(runtime: &Handle) {
         runtime.spawn(async move {
             taking.fetch_add(1, Ordering::SeqCst);
             loop {
-                std::thread::sleep(PATIENCE);
+                std::thread::sleep(TIMEOUT);
             }
         });
         until(|| taken.load(Ordering::SeqCst) == count);
@@ -83,7 +83,7 @@ impl Drop for Process {
 impl Process {
     fn ended(&mut self) -> Option<i32> {
         let begin = Instant::now();
-        while begin.elapsed() < PATIENCE {
+        while begin.elapsed() < TIMEOUT {
             if let Some(status) = self.0.try_wait().unwrap() {
                 return status.code();
             }

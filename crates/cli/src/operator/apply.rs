@@ -20,7 +20,7 @@ use crate::project::Error;
 const MANAGER: &str = "windlass-dev";
 
 /// How long the API server may take until it serves a new kind.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Applies CRDs, and waits until they are served.
 pub(crate) async fn crds(client: &Client, crds: &[Value]) -> Result<(), Error> {
@@ -34,7 +34,7 @@ pub(crate) async fn crds(client: &Client, crds: &[Value]) -> Result<(), Error> {
         api.patch(name, &params, &Patch::Apply(crd)).await.map_err(failed)?;
         let established = await_condition(api.clone(), name, is_crd_established());
         // One that is refused by name conflicts says so in its conditions; its objects cannot be applied then.
-        if !matches!(tokio::time::timeout(PATIENCE, established).await, Ok(Ok(_))) {
+        if !matches!(tokio::time::timeout(TIMEOUT, established).await, Ok(Ok(_))) {
             tracing::warn!(name, "a CRD is not established; `kubectl describe crd` says why");
         }
     }

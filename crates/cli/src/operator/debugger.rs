@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::error::ExitStatus;
+use crate::exit_status::ExitStatus;
 
 /// A debug server that was found.
 #[derive(Clone, Debug)]

@@ -24,7 +24,7 @@ use crate::project::{Error, Project, build};
 
 /// How long a reconcile may take to finish once the operator is to stop, and how long the process may take in all.
 const DRAIN: &str = "3s";
-const PATIENCE: Duration = Duration::from_secs(6);
+const TIMEOUT: Duration = Duration::from_secs(6);
 
 /// How often an operator is asked whether it is ready, and after how long that is worth a word.
 const ASK: Duration = Duration::from_millis(50);
@@ -142,7 +142,7 @@ impl Process {
             return;
         }
         self.ask();
-        if tokio::time::timeout(PATIENCE, self.child.wait()).await.is_err() {
+        if tokio::time::timeout(TIMEOUT, self.child.wait()).await.is_err() {
             tracing::warn!("the operator did not stop in time, it was killed");
             let _ = self.child.kill().await;
         }

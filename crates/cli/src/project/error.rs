@@ -4,7 +4,7 @@ use std::{io, path::PathBuf, process::ExitStatus as ProcessStatus};
 
 use windlass::kube;
 
-use crate::error::ExitStatus;
+use crate::exit_status::ExitStatus;
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {

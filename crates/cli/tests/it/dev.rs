@@ -10,7 +10,7 @@ use std::{
 
 use crate::command::windlass;
 
-const PATIENCE: Duration = Duration::from_mins(1);
+const TIMEOUT: Duration = Duration::from_mins(1);
 
 /// A running `windlass`, killed if a test fails.
 pub(crate) struct Running {
@@ -38,7 +38,7 @@ impl Running {
     /// Reads until a line contains some text.
     pub(crate) fn wait_for(&mut self, text: &str) -> String {
         loop {
-            let Ok(line) = self.lines.recv_timeout(PATIENCE) else {
+            let Ok(line) = self.lines.recv_timeout(TIMEOUT) else {
                 panic!("{text:?} never came; seen: {:#?}", self.seen);
             };
             self.seen.push(line.clone());

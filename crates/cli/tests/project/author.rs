@@ -16,7 +16,7 @@ use windlass::kube::{
 };
 
 /// A build takes minutes on a machine that has built nothing yet.
-pub(crate) const PATIENCE: Duration = Duration::from_mins(4);
+pub(crate) const TIMEOUT: Duration = Duration::from_mins(4);
 
 /// One author at a time.
 static DESK: Mutex<()> = Mutex::new(());
@@ -130,7 +130,7 @@ impl Running {
     /// Reads until a line contains some text.
     pub(crate) fn wait_for(&mut self, text: &str) -> String {
         loop {
-            let Ok(line) = self.lines.recv_timeout(PATIENCE) else {
+            let Ok(line) = self.lines.recv_timeout(TIMEOUT) else {
                 panic!("{text:?} never came; seen: {:#?}", self.seen);
             };
             self.seen.push(line.clone());

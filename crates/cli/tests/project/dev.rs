@@ -6,7 +6,7 @@ use windlass::{
     kube::{Api, runtime::wait::await_condition},
 };
 
-use crate::author::{Author, PATIENCE, await_gone, client, pid, text};
+use crate::author::{Author, TIMEOUT, await_gone, client, pid, text};
 
 /// Waits until the greeting in the cluster is this one.
 async fn await_text(author: &Author, expected: &str) {
@@ -15,7 +15,7 @@ async fn await_text(author: &Author, expected: &str) {
     let says = |map: Option<&ConfigMap>| {
         map.and_then(|map| map.data.as_ref()).is_some_and(|data| data["text"] == expected)
     };
-    let said = tokio::time::timeout(PATIENCE, await_condition(maps, "hello", says)).await;
+    let said = tokio::time::timeout(TIMEOUT, await_condition(maps, "hello", says)).await;
     said.unwrap_or_else(|_| panic!("{expected:?} was never said")).unwrap();
 }
 

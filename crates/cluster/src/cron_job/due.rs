@@ -3,11 +3,10 @@
 use std::time::Duration;
 
 use windlass::{
+    apimachinery::cron::Schedule,
     jiff::{Timestamp, tz::TimeZone},
     k8s_openapi::api::batch::v1::{CronJob, CronJobSpec},
 };
-
-use super::schedule::Schedule;
 
 /// So long after its time a run is looked for, so that it is certainly due.
 const AFTERWARDS: Duration = Duration::from_millis(100);
@@ -40,7 +39,7 @@ pub(super) struct Plan {
 
 impl Plan {
     fn next(&self, after: Timestamp) -> Option<Timestamp> {
-        self.schedule.next(after, &self.zone)
+        self.schedule.next_after(after, &self.zone)
     }
 
     /// The run that is due. The error says why the schedule cannot be kept.
@@ -95,10 +94,9 @@ mod tests {
     use windlass::serde_json::{from_value, json};
 
     use super::*;
-    use crate::cron_job::schedule;
 
     fn plan(text: &str) -> Plan {
-        Plan { schedule: schedule::parse(text).unwrap(), zone: TimeZone::UTC }
+        Plan { schedule: Schedule::parse(text).unwrap(), zone: TimeZone::UTC }
     }
 
     fn job(created: &str, last: Option<&str>, deadline: Option<i64>) -> CronJob {

@@ -1,6 +1,9 @@
 //! Node selectors and required node affinity. Pure.
 
-use windlass::k8s_openapi::api::core::v1::{Node, NodeSelectorRequirement, NodeSelectorTerm, PodSpec};
+use windlass::{
+    apimachinery::labels::Operator,
+    k8s_openapi::api::core::v1::{Node, NodeSelectorRequirement, NodeSelectorTerm, PodSpec},
+};
 
 use crate::selector;
 
@@ -34,17 +37,8 @@ fn matches(term: &NodeSelectorTerm, node: &Node) -> bool {
 
 fn holds(requirement: &NodeSelectorRequirement, value: Option<&str>) -> bool {
     let values = requirement.values.as_deref().unwrap_or_default();
-    let listed = value.is_some_and(|value| values.iter().any(|candidate| candidate == value));
-    let bound = || -> Option<(i64, i64)> { Some((value?.parse().ok()?, values.first()?.parse().ok()?)) };
-    match requirement.operator.as_str() {
-        "In" => listed,
-        "NotIn" => !listed,
-        "Exists" => value.is_some(),
-        "DoesNotExist" => value.is_none(),
-        "Gt" => bound().is_some_and(|(value, bound)| value > bound),
-        "Lt" => bound().is_some_and(|(value, bound)| value < bound),
-        _ => false,
-    }
+    let operator = Operator::of_node_selector(&requirement.operator);
+    operator.is_some_and(|operator| operator.matches(value, values))
 }
 
 #[cfg(test)]

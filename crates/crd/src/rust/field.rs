@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::{
     patch::{Patch, guarded},
-    plan::{Place, Plan},
+    plan::{Location, Plan},
     print,
     types::Type,
 };
@@ -33,7 +33,7 @@ pub(super) struct Written {
     pub(super) has_default: bool,
 }
 
-pub(super) fn write(plan: &mut Plan<'_>, field: &Field<'_>, place: &Place) -> Written {
+pub(super) fn write(plan: &mut Plan<'_>, field: &Field<'_>, place: &Location) -> Written {
     let node = field.schema;
     let base = plan.type_of(node, place);
     let default = schema::default(node);
@@ -156,7 +156,7 @@ fn expression(ty: &Type, value: &Value) -> Option<String> {
 }
 
 /// The name of the function that gives the schema; equal ones share it.
-fn schema_function(plan: &mut Plan<'_>, field: &Field<'_>, place: &Place) -> String {
+fn schema_function(plan: &mut Plan<'_>, field: &Field<'_>, place: &Location) -> String {
     // The field has the description.
     let mut schema = field.schema.clone();
     schema.remove("description");

@@ -69,14 +69,14 @@ const TAKEN: [&str; 45] = [
 
 /// Where a schema stands.
 #[derive(Clone, Debug)]
-pub(super) struct Place {
+pub(super) struct Location {
     /// As `kubectl explain` names it.
     pub(super) path: String,
     /// The names of types on the way here, the last one being this one's.
     names: Vec<String>,
 }
 
-impl Place {
+impl Location {
     pub(super) fn new(path: &str, name: &str) -> Self {
         Self { path: path.to_owned(), names: vec![name.to_owned()] }
     }
@@ -135,13 +135,13 @@ impl<'o> Plan<'o> {
     }
 
     /// The type of a schema; what it is made of becomes part of the module.
-    pub(super) fn type_of(&mut self, node: &Schema, place: &Place) -> Type {
+    pub(super) fn type_of(&mut self, node: &Schema, place: &Location) -> Type {
         let ty = self.choose(node, place);
         ty.imports(&mut self.imports);
         ty
     }
 
-    fn choose(&mut self, node: &Schema, place: &Place) -> Type {
+    fn choose(&mut self, node: &Schema, place: &Location) -> Type {
         if is_int_or_string(node) {
             let quantity = text(node, "pattern").contains("[KMGTPE]i");
             return if quantity { Type::Quantity } else { Type::IntOrString };
@@ -168,12 +168,12 @@ impl<'o> Plan<'o> {
     }
 
     /// The type of what a list or a map holds.
-    fn inner(&mut self, node: &Schema, place: &Place) -> Type {
+    fn inner(&mut self, node: &Schema, place: &Location) -> Type {
         let ty = self.type_of(node, place);
         if flag(node, "nullable") && ty != Type::Value { Type::Option(ty.into()) } else { ty }
     }
 
-    fn string(&mut self, node: &Schema, place: &Place) -> Type {
+    fn string(&mut self, node: &Schema, place: &Location) -> Type {
         let values = strings(node, "enum");
         if !values.is_empty() && values.len() == items(node, "enum").len() {
             return self.enumeration(node, &values, place);
@@ -185,7 +185,7 @@ impl<'o> Plan<'o> {
         }
     }
 
-    fn object(&mut self, node: &Schema, place: &Place) -> Type {
+    fn object(&mut self, node: &Schema, place: &Location) -> Type {
         if child(node, "properties").is_some_and(|properties| !properties.is_empty()) {
             return self.structure(node, place);
         }
@@ -197,7 +197,7 @@ impl<'o> Plan<'o> {
         Type::Map(inner.into())
     }
 
-    fn enumeration(&mut self, node: &Schema, values: &[&str], place: &Place) -> Type {
+    fn enumeration(&mut self, node: &Schema, values: &[&str], place: &Location) -> Type {
         let key = format!("enum {values:?}");
         if let Some(ty) = self.known.get(&key) {
             return ty.clone();
@@ -232,7 +232,7 @@ impl<'o> Plan<'o> {
         ty
     }
 
-    fn structure(&mut self, node: &Schema, place: &Place) -> Type {
+    fn structure(&mut self, node: &Schema, place: &Location) -> Type {
         let mut schema = normal(node);
         schema.remove("default");
         schema.remove("nullable");
@@ -251,7 +251,7 @@ impl<'o> Plan<'o> {
     pub(super) fn write(
         &mut self,
         node: &Schema,
-        place: &Place,
+        place: &Location,
         name: &str,
         head: &[String],
         derive: &str,
@@ -301,7 +301,7 @@ impl<'o> Plan<'o> {
     fn rest(
         &mut self,
         node: &Schema,
-        place: &Place,
+        place: &Location,
         idents: &mut BTreeSet<String>,
     ) -> Option<field::Written> {
         let additional = node.get("additionalProperties").filter(|value| **value != Value::Bool(false));
@@ -322,7 +322,7 @@ impl<'o> Plan<'o> {
     }
 
     /// A name that is free, as short as it can be.
-    fn name(&mut self, place: &Place) -> String {
+    fn name(&mut self, place: &Location) -> String {
         for count in 1..=place.names.len() {
             let name = place.names[place.names.len() - count..].concat();
             if self.taken.insert(name.clone()) {

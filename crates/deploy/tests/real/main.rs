@@ -28,7 +28,7 @@ use windlass_operators::{entry, manifests};
 
 const HOME: &str = "windlass-system";
 const SHOP: &str = "windlass-shipping";
-const PATIENCE: Duration = Duration::from_secs(150);
+const TIMEOUT: Duration = Duration::from_secs(150);
 
 #[expect(clippy::print_stdout, reason = "it is what a person would read")]
 fn deployer(client: &Client, wait: Duration) -> Deployer<'static> {
@@ -54,7 +54,7 @@ async fn eventually<T, F: Future<Output = Option<T>>>(what: &str, mut check: imp
             tokio::time::sleep(Duration::from_millis(200)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, search).await.unwrap_or_else(|_| panic!("never happened: {what}"))
+    tokio::time::timeout(TIMEOUT, search).await.unwrap_or_else(|_| panic!("never happened: {what}"))
 }
 
 fn objects(client: &Client, kind: &str) -> Api<DynamicObject> {
@@ -112,7 +112,7 @@ async fn visit(client: Client, stop: Arc<AtomicBool>) -> (u64, Vec<String>) {
 }
 
 async fn story(client: Client) {
-    deployer(&client, PATIENCE).deploy(&release("1", manifests::IMAGE)).await.unwrap();
+    deployer(&client, TIMEOUT).deploy(&release("1", manifests::IMAGE)).await.unwrap();
     // One of an earlier run may still be going.
     let namespaces = Api::<Namespace>::all(client.clone());
     eventually("the shop of an earlier run is gone", || async {
@@ -130,7 +130,7 @@ async fn story(client: Client) {
     // An upgrade while everybody writes: no request fails.
     let stop = Arc::new(AtomicBool::new(false));
     let visitor = tokio::spawn(visit(client.clone(), stop.clone()));
-    deployer(&client, PATIENCE).deploy(&release("2", manifests::IMAGE)).await.unwrap();
+    deployer(&client, TIMEOUT).deploy(&release("2", manifests::IMAGE)).await.unwrap();
     tokio::time::sleep(Duration::from_secs(15)).await;
     stop.store(true, Ordering::Relaxed);
     let (visits, wrong) = visitor.await.unwrap();
@@ -150,26 +150,23 @@ async fn story(client: Client) {
     let deployments = Api::<Deployment>::namespaced(client.clone(), HOME);
     let status = deployments.get("windlass").await.unwrap().status.unwrap();
     assert!(status.available_replicas >= Some(2), "{status:?}");
-    deployer(&client, PATIENCE).undo("windlass", HOME, None).await.unwrap();
+    deployer(&client, TIMEOUT).undo("windlass", HOME, None).await.unwrap();
     let template = deployments.get("windlass").await.unwrap().spec.template;
     let annotations = template.metadata.unwrap().annotations.unwrap();
     assert_eq!(annotations["windlass.dev/version"], "2");
 
     // Out, and everything of the users is still there when they are back.
-    deployer(&client, PATIENCE).undeploy(&release("2", manifests::IMAGE), None, false).await.unwrap();
+    deployer(&client, TIMEOUT).undeploy(&release("2", manifests::IMAGE), None, false).await.unwrap();
     eventually("the operators' namespace is gone", || async {
         namespaces.get_opt(HOME).await.unwrap().is_none().then_some(())
     })
     .await;
-    deployer(&client, PATIENCE).deploy(&release("4", manifests::IMAGE)).await.unwrap();
+    deployer(&client, TIMEOUT).deploy(&release("4", manifests::IMAGE)).await.unwrap();
     assert_eq!(ready(&client).await, uids);
 
     // Objects with finalizers, ended while the operator runs.
     let agreed = |loss: &windlass_deploy::Loss| loss.total == 2;
-    deployer(&client, PATIENCE)
-        .undeploy(&release("4", manifests::IMAGE), Some(&agreed), false)
-        .await
-        .unwrap();
+    deployer(&client, TIMEOUT).undeploy(&release("4", manifests::IMAGE), Some(&agreed), false).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -188,8 +185,8 @@ async fn the_seven_are_deployed_upgraded_undone_taken_out_and_back_and_nothing_i
                 tokio::time::sleep(Duration::from_millis(200)).await;
             }
         };
-        let _ = tokio::time::timeout(PATIENCE, gone).await;
-        let _ = deployer(&client, PATIENCE).undeploy(&release("1", manifests::IMAGE), None, false).await;
+        let _ = tokio::time::timeout(TIMEOUT, gone).await;
+        let _ = deployer(&client, TIMEOUT).undeploy(&release("1", manifests::IMAGE), None, false).await;
     }
     told.unwrap();
 }

@@ -18,7 +18,7 @@ use tokio::io::AsyncWriteExt;
 use crate::Reference;
 
 /// How long a helper may take: it may ask a person.
-const PATIENCE: Duration = Duration::from_mins(1);
+const TIMEOUT: Duration = Duration::from_mins(1);
 /// What docker calls its own registry in its files.
 const DOCKER: &str = "https://index.docker.io/v1/";
 
@@ -265,8 +265,8 @@ async fn ask(helper: &str, registry: &str) -> Result<Option<Login>, CredentialsE
         drop(input);
         running.wait_with_output().await
     };
-    let output = tokio::time::timeout(PATIENCE, exchange).await;
-    let output = output.map_err(|_| failed(format!("no answer within {} s", PATIENCE.as_secs())))?;
+    let output = tokio::time::timeout(TIMEOUT, exchange).await;
+    let output = output.map_err(|_| failed(format!("no answer within {} s", TIMEOUT.as_secs())))?;
     let output = output.map_err(|error| failed(error.to_string()))?;
     if !output.status.success() {
         let said =

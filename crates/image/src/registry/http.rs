@@ -23,7 +23,7 @@ use crate::Reference;
 /// How large the text of a failure may be.
 const LONGEST_TEXT: usize = 64 * 1024;
 /// How long an answer may take, beside the time for the bytes of its request.
-const PATIENCE: Duration = Duration::from_mins(1);
+const TIMEOUT: Duration = Duration::from_mins(1);
 /// The slowest line that is waited for, in bytes per second.
 const SLOWEST: u64 = 32 * 1024;
 
@@ -265,7 +265,7 @@ impl Repository {
             after: None,
         };
         let size = request.body().len().max(longest) as u64;
-        let patience = PATIENCE + Duration::from_secs(size / SLOWEST);
+        let patience = TIMEOUT + Duration::from_secs(size / SLOWEST);
         let exchange = async {
             let answer = self.client.request(request.map(|body| Watched::new(body, watcher))).await;
             let answer = answer.map_err(|error| match tls::distrust(&error) {
@@ -304,7 +304,7 @@ impl Repository {
         Error::Protocol { host: self.host.clone(), what: what.to_owned(), why: why.to_owned() }
     }
 
-    /// An answer that nobody wished for.
+    /// An answer other than the one that was expected.
     pub(super) fn unexpected(&self, what: &str, answer: &Answer) -> Failure {
         let (host, status) = (self.host.clone(), answer.status);
         if is_passing(status) {

@@ -14,7 +14,7 @@ use windlass_image::{
     sbom,
 };
 
-use crate::server::{Play, Seen, Server, options};
+use crate::server::{Play, RecordedRequest, Server, options};
 
 fn layout() -> Layout {
     let image = operator(Platform::amd64(), "shop", "a program", 0).build().unwrap();
@@ -137,7 +137,7 @@ async fn a_token_is_fetched_for_what_is_asked_and_again_when_it_has_expired() {
     let place = Arc::new(std::sync::OnceLock::<String>::new());
     let known = place.clone();
     let (mut tokens, mut uses) = (0, 0);
-    let server = Server::start(move |seen: &Seen| {
+    let server = Server::start(move |seen: &RecordedRequest| {
         if seen.line.starts_with("GET /token?") {
             tokens += 1;
             let body = if tokens == 1 { r#"{"token":"one"}"# } else { r#"{"access_token":"two"}"# };

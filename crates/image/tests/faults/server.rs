@@ -19,7 +19,7 @@ use windlass_image::{
 
 /// A request as it arrived.
 #[derive(Clone, Debug)]
-pub(crate) struct Seen {
+pub(crate) struct RecordedRequest {
     pub(crate) line: String,
     pub(crate) authorization: Option<String>,
     pub(crate) body: Bytes,
@@ -35,11 +35,11 @@ pub(crate) enum Play {
     Close,
 }
 
-type Script = Box<dyn FnMut(&Seen) -> Play + Send>;
+type Script = Box<dyn FnMut(&RecordedRequest) -> Play + Send>;
 
 struct State {
     script: Script,
-    seen: Vec<Seen>,
+    seen: Vec<RecordedRequest>,
     blobs: BTreeSet<String>,
     manifests: BTreeMap<String, (String, Bytes)>,
 }
@@ -58,7 +58,7 @@ impl Drop for Server {
 }
 
 impl Server {
-    pub(crate) async fn start(script: impl FnMut(&Seen) -> Play + Send + 'static) -> Self {
+    pub(crate) async fn start(script: impl FnMut(&RecordedRequest) -> Play + Send + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let state = Arc::new(Mutex::new(State {
@@ -82,7 +82,7 @@ impl Server {
     }
 
     /// Requests that begin like this.
-    pub(crate) fn seen(&self, begin: &str) -> Vec<Seen> {
+    pub(crate) fn seen(&self, begin: &str) -> Vec<RecordedRequest> {
         let state = self.state.lock().unwrap();
         state.seen.iter().filter(|seen| seen.line.starts_with(begin)).cloned().collect()
     }
@@ -107,7 +107,7 @@ async fn answer(
     let line = format!("{} {}", parts.method, parts.uri.path_and_query().unwrap());
     let header = |name: &str| parts.headers.get(name).map(|value| value.to_str().unwrap().to_owned());
     let body = body.collect().await.map_err(std::io::Error::other)?.to_bytes();
-    let seen = Seen { line, authorization: header("authorization"), body };
+    let seen = RecordedRequest { line, authorization: header("authorization"), body };
     let mut state = state.lock().unwrap();
     state.seen.push(seen.clone());
     let (status, headers, body) = match (state.script)(&seen) {
@@ -125,7 +125,7 @@ async fn answer(
 type Reply = (StatusCode, Vec<(&'static str, String)>, Bytes);
 
 /// A registry without the referrers API.
-fn registry(state: &mut State, seen: &Seen, kind: Option<String>) -> Reply {
+fn registry(state: &mut State, seen: &RecordedRequest, kind: Option<String>) -> Reply {
     let plain = |status| (status, Vec::new(), Bytes::new());
     let (method, path) = seen.line.split_once(' ').unwrap();
     let (path, query) = path.split_once('?').unwrap_or((path, ""));

@@ -5,13 +5,15 @@ use std::{any::Any, sync::Arc};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::Value;
 
-use super::{AnyChild, BoxFuture, Erased, Onlookers, Owner, digest, intent, place::Place};
+use super::{
+    AnyChild, BoxFuture, Erased, Onlookers, Owner, Shared, Trigger, child_write::ChildWrite, intent,
+};
 use crate::{
-    cache::{self, Scope, Sight, Store, Stores},
-    context::{Shared, Trigger},
+    cache::{Scope, Sight, Store, Stores},
     error::{Error, Result},
     object::{AnyObject, Kind, ObjectKey},
     owner,
+    wire::{self, digest},
 };
 
 pub(super) struct Child<K> {
@@ -100,7 +102,7 @@ impl<K: AnyObject> AnyChild for Child<K> {
             let onlookers = Onlookers::of(shared, &self.kind, &meta)?;
             let body = intent::body(&self.object, &self.kind, &key, owner, self.detached)?;
             let (object, written) =
-                Place::<K>::new(shared, owner, onlookers, &self.kind, key).apply(body).await?;
+                ChildWrite::<K>::new(shared, owner, onlookers, &self.kind, key).apply(body).await?;
             Ok((object as Erased, written))
         })
     }
@@ -162,7 +164,7 @@ impl<K: AnyObject> OwnedKind for OwnedStore<K> {
 
     fn enter(&self, shared: &Shared, object: Value, run: &ObjectKey, trigger: Trigger, seen: bool) {
         // What cannot be read in this form arrives through the watch, and is reported there.
-        let Ok(object) = cache::read::<K>(&object.to_string()) else { return };
+        let Ok(object) = wire::read::<K>(&object.to_string()) else { return };
         let origin = shared.origin(run, trigger);
         if seen {
             self.store.written_in_sight(object, origin.as_ref());

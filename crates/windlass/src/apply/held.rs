@@ -1,7 +1,7 @@
 //! Whether an intent that was applied before is still in force, so that no request is needed.
 //!
 //! Enters: an intent, the live object, and the set of fields that we own on it. Leaves: yes or no. That the intent
-//! is the one that was applied is shown by its [digest](super::digest), not here. What the server made of its values
+//! is the one that was applied is shown by its [digest](crate::wire::digest), not here. What the server made of its values
 //! is not looked at either: the server keeps the books. Whoever changes or removes a field takes it out of our set,
 //! so that a set which still holds every field of the intent says that nobody has touched any.
 //!
@@ -13,7 +13,7 @@
 
 use serde_json::{Map, Value};
 
-use super::fields::{FieldSet, ItemKey};
+use crate::wire::{FieldSet, ItemKey, same_scalar};
 
 /// Metadata that a manager never owns, or that is checked apart.
 const UNOWNED_METADATA: [&str; 9] = [
@@ -136,14 +136,6 @@ fn owned_items<'a>(intent: &[Value], owned: &'a FieldSet) -> Option<Vec<(ItemKey
         }
     }
     found.into_iter().collect()
-}
-
-/// Equality of scalars, with numbers compared by value.
-pub(super) fn same_scalar(a: &Value, b: &Value) -> bool {
-    match (a, b) {
-        (Value::Number(a), Value::Number(b)) => a == b || a.as_f64() == b.as_f64(),
-        (a, b) => a == b,
-    }
 }
 
 #[cfg(test)]

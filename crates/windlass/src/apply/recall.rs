@@ -10,8 +10,10 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use super::{FieldSet, Ownership, ownership::Digest};
-use crate::object::{Kind, ObjectKey};
+use crate::{
+    object::{Kind, ObjectKey},
+    wire::{FieldSet, Ownership, digest::Digest},
+};
 
 /// What an apply of an intent was answered, as far as others can change it.
 #[derive(Clone, Debug, PartialEq)]

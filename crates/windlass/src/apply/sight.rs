@@ -13,10 +13,9 @@ use kube::{
 };
 use serde_json::Value;
 
-use super::OwnedKind;
+use super::{OwnedKind, Shared, Trigger};
 use crate::{
     cache::{Scope, Sight},
-    context::{Shared, Trigger},
     error::{Error, Result},
     object::{Kind, ObjectKey},
 };

@@ -7,13 +7,12 @@ use kube::api::{Patch, PatchParams};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{FieldSet, digest::Digest, held, recall::Answer, strip_nulls};
+use super::{Shared, encode, held, recall::Answer, strip_nulls};
 use crate::{
-    cache::Fresh,
-    context::Shared,
     error::{Error, Result},
     object::{AnyObject, Kind, ObjectKey, uid},
     request,
+    wire::{FieldSet, Fresh, digest::Digest},
 };
 
 /// A status that is to be applied, and the object that has it.
@@ -63,7 +62,7 @@ impl<'a> StatusPart<'a> {
         let answer =
             request::patch::<K>(client, operation, self.kind, &self.key, Some("status"), &patch, &params)
                 .await?;
-        let live = crate::context::encode(&answer.object, self.kind, &self.key)?;
+        let live = encode(&answer.object, self.kind, &self.key)?;
         let owned = answer.fields(&self.shared.field_manager).status;
         let owned = owned.as_ref().and_then(|owned| owned.at(&self.shared.controller));
         let evident = owned.is_some_and(|owned| held::holds_exactly(&self.status, &live["status"], owned));

@@ -6,7 +6,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::FieldManager;
+use crate::wire::FieldManager;
 
 /// The patch that takes the fields over; `None` if there is nothing to take.
 pub(super) fn patch(manager: &FieldManager, object: &Value) -> Option<json_patch::Patch> {

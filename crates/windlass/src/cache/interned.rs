@@ -5,7 +5,7 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use crate::apply::FieldSet;
+use crate::wire::FieldSet;
 
 /// How many sets there may be before the first look for unused ones.
 const FEW: usize = 1024;

@@ -10,8 +10,8 @@ use std::{any::Any, fmt::Debug, sync::Arc};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use super::{read, store::Transform};
-use crate::object::AnyObject;
+use super::store::Transform;
+use crate::{object::AnyObject, wire::read};
 
 /// An object of some kind, as far as stores and workers have to know it: these are one piece of code for all kinds, and not
 /// one for each.

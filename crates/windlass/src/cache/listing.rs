@@ -10,8 +10,10 @@ use kube::core::Status;
 use serde::{Deserialize, de::Error};
 use serde_json::value::RawValue;
 
-use super::fresh::{Fresh, Head};
-use crate::object::AnyObject;
+use crate::{
+    object::AnyObject,
+    wire::{Fresh, Head},
+};
 
 /// One object, as far as it can be read.
 pub(super) enum Item<K> {

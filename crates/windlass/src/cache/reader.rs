@@ -8,8 +8,9 @@ use std::{
 };
 
 use kube::core::DynamicObject;
+use windlass_apimachinery::labels::Selector;
 
-use super::{Store, Stores, selector::LabelSelector};
+use super::{Store, Stores};
 use crate::{
     error::{Error, Result},
     object::{AnyObject, Kind, Object, ObjectKey},
@@ -153,12 +154,12 @@ pub(crate) fn matching<K: AnyObject>(
     namespace: Option<&str>,
     labels: &str,
 ) -> Result<Vec<Arc<K>>> {
-    let selector = LabelSelector::parse(labels).map_err(|reason| Error::InvalidSelector {
+    let selector = Selector::parse(labels).map_err(|reason| Error::InvalidSelector {
         kind: Box::new(stores.kind().clone()),
         selector: labels.to_owned(),
-        reason,
+        reason: reason.to_string(),
     })?;
     let mut objects = stores.list(namespace);
-    objects.retain(|object| selector.matches(object.meta().labels.as_ref()));
+    objects.retain(|object| selector.matches_map(object.meta().labels.as_ref()));
     Ok(objects)
 }

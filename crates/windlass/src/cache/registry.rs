@@ -18,8 +18,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Health, Scope, Store, kept::Kept, store::Transform, watching};
 use crate::{
-    apply::FieldManager,
     object::{AnyObject, Kind},
+    wire::FieldManager,
 };
 
 /// A watch that is not running yet, or whose health is asked for, whatever its kind.
@@ -83,7 +83,7 @@ pub(crate) struct Link {
 
 /// One watch as the operator sees it.
 #[derive(Clone)]
-pub(crate) struct Seen {
+pub(crate) struct WatchEntry {
     pub(crate) watch: Arc<dyn Watched>,
     /// Whether everybody who uses it can do without.
     pub(crate) optional: bool,
@@ -91,7 +91,7 @@ pub(crate) struct Seen {
 
 struct Slot {
     store: Arc<dyn Any + Send + Sync>,
-    seen: Seen,
+    seen: WatchEntry,
     /// The order in which the stores were asked for.
     serial: u64,
     users: usize,
@@ -171,7 +171,7 @@ impl Caches {
             let _ = launch.send((watch.clone(), stop.clone()));
         }
         inner.serial += 1;
-        let (serial, seen) = (inner.serial, Seen { watch, optional });
+        let (serial, seen) = (inner.serial, WatchEntry { watch, optional });
         inner.slots.insert(key, Slot { store: store.clone(), seen, serial, users: 1, stop });
         store
     }
@@ -190,7 +190,7 @@ impl Caches {
     }
 
     /// The watches, in the order in which they were asked for.
-    pub(crate) fn watches(&self) -> Vec<Seen> {
+    pub(crate) fn watches(&self) -> Vec<WatchEntry> {
         let inner = self.lock();
         let mut slots: Vec<&Slot> = inner.slots.values().collect();
         slots.sort_by_key(|slot| slot.serial);
@@ -251,7 +251,7 @@ impl fmt::Debug for WeakCaches {
 
 impl WeakCaches {
     /// The watches; none once the operator has ended.
-    pub(crate) fn watches(&self) -> Vec<Seen> {
+    pub(crate) fn watches(&self) -> Vec<WatchEntry> {
         self.0.upgrade().map(|inner| Caches(inner).watches()).unwrap_or_default()
     }
 }

@@ -2,7 +2,7 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use super::selector::LabelSelector;
+use windlass_apimachinery::{fields, labels};
 
 /// Which objects of a kind are watched.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -39,7 +39,10 @@ impl Scope {
     /// What is wrong with the label selector, and the selector.
     pub(crate) fn check(&self) -> Result<(), (String, String)> {
         match &self.labels {
-            Some(labels) => LabelSelector::parse(labels).map(|_| ()).map_err(|why| (labels.clone(), why)),
+            Some(labels) => match labels::Selector::parse(labels) {
+                Ok(_) => Ok(()),
+                Err(why) => Err((labels.clone(), why.to_string())),
+            },
             None => Ok(()),
         }
     }
@@ -60,7 +63,7 @@ impl Scope {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Lens {
     namespaces: Vec<String>,
-    labels: LabelSelector,
+    labels: labels::Selector,
     fields: Vec<FieldTest>,
     /// Whether a part of the scope can be read by the server alone.
     pub(super) unknown: bool,
@@ -75,16 +78,16 @@ struct FieldTest {
 
 impl Lens {
     pub(super) fn new(scope: &Scope) -> Self {
-        let labels =
-            scope.labels.as_deref().map_or_else(|| Ok(LabelSelector::default()), LabelSelector::parse);
+        let labels = labels::Selector::parse(scope.labels.as_deref().unwrap_or_default());
+        let fields = fields::Selector::parse(scope.fields.as_deref().unwrap_or_default());
         let mut lens = Self {
             namespaces: scope.namespaces.clone(),
-            unknown: labels.is_err(),
+            unknown: labels.is_err() || fields.is_err(),
             labels: labels.unwrap_or_default(),
             fields: Vec::new(),
         };
-        for term in scope.fields.iter().flat_map(|fields| terms(fields)).filter(|term| !term.is_empty()) {
-            match FieldTest::read(&term) {
+        for requirement in fields.unwrap_or_default().requirements() {
+            match FieldTest::of(requirement) {
                 Some(test) => lens.fields.push(test),
                 None => lens.unknown = true,
             }
@@ -96,7 +99,7 @@ impl Lens {
         let namespace = meta.namespace.as_deref().unwrap_or_default();
         let watched = self.namespaces.is_empty() || self.namespaces.iter().any(|one| one == namespace);
         if !watched
-            || !self.labels.matches(meta.labels.as_ref())
+            || !self.labels.matches_map(meta.labels.as_ref())
             || !self.fields.iter().all(|test| test.passes(meta))
         {
             return Sight::Unseen;
@@ -107,41 +110,19 @@ impl Lens {
 
 impl FieldTest {
     /// `None` for a field that is not part of every object's metadata.
-    fn read(term: &str) -> Option<Self> {
-        let (key, equal, value) = match term.split_once("!=") {
-            Some((key, value)) => (key, false, value),
-            None => term
-                .split_once("==")
-                .or_else(|| term.split_once('='))
-                .map(|(key, value)| (key, true, value))?,
-        };
-        let name = match key.trim() {
+    fn of(requirement: &fields::Requirement) -> Option<Self> {
+        let name = match requirement.field.as_str() {
             "metadata.name" => true,
             "metadata.namespace" => false,
             _ => return None,
         };
-        Some(Self { name, equal, value: value.trim().replace('\\', "") })
+        Some(Self { name, equal: requirement.equal, value: requirement.value.clone() })
     }
 
     fn passes(&self, meta: &ObjectMeta) -> bool {
         let value = if self.name { &meta.name } else { &meta.namespace };
         (value.as_deref().unwrap_or_default() == self.value) == self.equal
     }
-}
-
-/// The terms of a field selector: commas part them, unless a backslash stands before.
-fn terms(selector: &str) -> Vec<String> {
-    let (mut terms, mut term, mut escaped) = (Vec::new(), String::new(), false);
-    for c in selector.chars() {
-        if c == ',' && !escaped {
-            terms.push(std::mem::take(&mut term));
-        } else {
-            term.push(c);
-        }
-        escaped = c == '\\' && !escaped;
-    }
-    terms.push(term);
-    terms
 }
 
 #[cfg(test)]

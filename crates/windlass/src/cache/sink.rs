@@ -10,12 +10,12 @@ use tokio::sync::watch;
 use super::{
     Health, Scope, Store,
     listing::{self, Event, Item},
-    store::{Listed, News},
+    store::{AnyChange, Listed},
 };
 use crate::object::{AnyObject, Kind, ObjectKey};
 
 /// What an event said of the watch itself.
-pub(super) enum Heard {
+pub(super) enum Received {
     /// It has come to this version.
     Version(Option<String>),
     /// It has come to this version, and nothing happened.
@@ -42,7 +42,7 @@ pub(super) trait Sink: Send + Sync {
     /// The next list is to be believed in everything.
     fn distrust(&self, part: usize);
     /// Enters an event.
-    fn event(&self, part: usize, line: &str) -> serde_json::Result<Heard>;
+    fn event(&self, part: usize, line: &str) -> serde_json::Result<Received>;
     /// The kind is not served, as an answer says: all its objects are gone.
     fn vanished(&self, part: usize, answer: String);
     /// Tells the subscribers whether the kind is served.
@@ -104,18 +104,18 @@ impl<K: AnyObject> Sink for Store<K> {
         restored
     }
 
-    fn event(&self, part: usize, line: &str) -> serde_json::Result<Heard> {
+    fn event(&self, part: usize, line: &str) -> serde_json::Result<Received> {
         let (change, version) = match listing::event(line)? {
-            Event::Failed(status) => return Ok(Heard::Failed(status)),
+            Event::Failed(status) => return Ok(Received::Failed(status)),
             Event::Bookmark(version) => {
                 self.write().watched(part, version.parse().unwrap_or(0));
-                return Ok(Heard::Bookmark(version));
+                return Ok(Received::Bookmark(version));
             }
             Event::Applied(head, text) => {
                 let version = head.version().to_owned();
                 // What is known is not read further: it may be the echo of an own write.
                 if self.write().watch_known(&head.key(), version.parse().unwrap_or(0)) {
-                    return Ok(Heard::Version(Some(version)));
+                    return Ok(Received::Version(Some(version)));
                 }
                 let change = match listing::read::<K>(&head, text)? {
                     Item::Read(fresh) => self.write().watch_applied(fresh),
@@ -134,7 +134,7 @@ impl<K: AnyObject> Sink for Store<K> {
             }
         };
         self.tell(change.as_slice());
-        Ok(Heard::Version(version))
+        Ok(Received::Version(version))
     }
 
     fn vanished(&self, part: usize, answer: String) {
@@ -151,7 +151,7 @@ impl<K: AnyObject> Sink for Store<K> {
 
 impl<K: AnyObject> Store<K> {
     /// One after the other: what was a text is typed only for as long as it is told of.
-    fn tell(&self, news: &[News]) {
+    fn tell(&self, news: &[AnyChange]) {
         for one in news {
             self.notify(&self.opened(one), None);
         }

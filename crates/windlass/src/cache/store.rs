@@ -1,7 +1,7 @@
 //! The objects of one kind and scope: the rules by which watch events and own writes meet.
 //!
 //! Enters: objects from the watch (one list, then events) and objects that our own writes returned. Leaves:
-//! [`News`], which become a [`Change`] each when they are told. Nothing here waits or sends.
+//! [`AnyChange`], which become a [`Change`] each when they are told. Nothing here waits or sends.
 //!
 //! # Guarantees
 //!
@@ -22,16 +22,16 @@ use std::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::{
-    fresh::Arrived,
+    arrived::Arrived,
     interned::Interned,
     kept::{Held, Kept, Of, Typing},
     links::{AnyIndex, Index, Links},
     scope::{Lens, Scope, Sight},
 };
 use crate::{
-    apply::{FieldManager, Fields, Ownership},
     object::{AnyObject, ObjectKey, version_of},
     owner,
+    wire::{FieldManager, Fields, Ownership},
 };
 
 mod lists;
@@ -53,14 +53,14 @@ pub struct Change<K> {
 
 /// A change that nobody has been told of yet: a long list of them takes no more memory than the store.
 #[derive(Debug)]
-pub(super) struct News {
+pub(super) struct AnyChange {
     pub(super) key: ObjectKey,
     old: Option<Kept>,
     pub(super) new: Option<Kept>,
     initial: bool,
 }
 
-impl News {
+impl AnyChange {
     pub(super) fn open<K: AnyObject>(&self, transform: Option<&Transform<K>>) -> Change<K> {
         let open = |kept: &Option<Kept>| kept.as_ref().map(|kept| kept.open(transform));
         Change { key: self.key.clone(), old: open(&self.old), new: open(&self.new), initial: self.initial }
@@ -84,13 +84,13 @@ pub(super) struct Entry {
 #[derive(Debug)]
 pub(super) enum Written {
     /// It is the newest copy now.
-    News(News),
+    Changed(AnyChange),
     /// A copy at least as new was known.
     Known(Kept),
     /// The watch has shown since that the object is gone, or would not show the object at all.
     NotKept(Box<dyn Held>),
     /// The watch will show that the object is not part of the scope any more.
-    Left(News, Box<dyn Held>),
+    Left(AnyChange, Box<dyn Held>),
 }
 
 /// Changes an object before it is cached.
@@ -283,11 +283,11 @@ impl Objects {
     }
 
     /// The watch delivered an addition or a modification.
-    pub(super) fn watch_applied(&mut self, object: impl Into<Arrived>) -> Option<News> {
+    pub(super) fn watch_applied(&mut self, object: impl Into<Arrived>) -> Option<AnyChange> {
         self.applied(object.into())
     }
 
-    fn applied(&mut self, arrived: Arrived) -> Option<News> {
+    fn applied(&mut self, arrived: Arrived) -> Option<AnyChange> {
         let meta = arrived.object.metadata();
         let (key, at) = (ObjectKey::of_meta(meta), version_of(meta));
         self.delivered(&key, at);
@@ -312,7 +312,7 @@ impl Objects {
     }
 
     /// The watch delivered a deletion.
-    pub(super) fn watch_deleted(&mut self, object: &ObjectMeta) -> Option<News> {
+    pub(super) fn watch_deleted(&mut self, object: &ObjectMeta) -> Option<AnyChange> {
         let key = ObjectKey::of_meta(object);
         let deleted_at = version_of(object);
         let deleted = object.uid.as_deref().unwrap_or_default();
@@ -348,7 +348,7 @@ impl Objects {
     }
 
     /// The kind is not served any more, and none of its objects exists.
-    pub(super) fn vanished(&mut self, part: usize) -> Vec<News> {
+    pub(super) fn vanished(&mut self, part: usize) -> Vec<AnyChange> {
         let gone: Vec<ObjectKey> =
             self.entries.keys().filter(|key| self.part(key) == part).cloned().collect();
         self.forget_unreadable(part, |_| false);
@@ -368,7 +368,7 @@ impl Objects {
         let meta = arrived.object.metadata();
         let (key, at) = (ObjectKey::of_meta(meta), version_of(meta));
         if !seen && !self.keeps(&key, meta) {
-            return self.leave(&key, at, arrived.object);
+            return self.move_out_of_scope(&key, at, arrived.object);
         }
         if let Some(entry) = self.entries.get(&key).filter(|entry| entry.version >= at) {
             return Written::Known(entry.kept.clone());
@@ -381,7 +381,7 @@ impl Objects {
             if let Some(entry) = self.entries.get_mut(&key) {
                 entry.unconfirmed = true;
             }
-            return Written::News(change);
+            return Written::Changed(change);
         }
         Written::NotKept(arrived.object)
     }
@@ -397,7 +397,7 @@ impl Objects {
     }
 
     /// An own write returned an object that the watch does not deliver, or not any more.
-    fn leave(&mut self, key: &ObjectKey, at: u64, written: Box<dyn Held>) -> Written {
+    fn move_out_of_scope(&mut self, key: &ObjectKey, at: u64, written: Box<dyn Held>) -> Written {
         if self.entries.get(key).is_some_and(|entry| entry.version <= at)
             && let Some(news) = self.remove(key)
         {
@@ -408,7 +408,7 @@ impl Objects {
     }
 
     /// An own request removed the object with this uid.
-    pub(super) fn deleted(&mut self, key: &ObjectKey, deleted_uid: &str) -> Option<News> {
+    pub(super) fn deleted(&mut self, key: &ObjectKey, deleted_uid: &str) -> Option<AnyChange> {
         if self.entries.get(key)?.uid != hash(deleted_uid) {
             return None;
         }
@@ -443,7 +443,7 @@ impl Objects {
         (prepared, object)
     }
 
-    fn put(&mut self, prepared: Prepared, shown: Kept, initial: bool) -> Option<News> {
+    fn put(&mut self, prepared: Prepared, shown: Kept, initial: bool) -> Option<AnyChange> {
         let version = prepared.version;
         let has_left = self.left.get(&prepared.key).is_some_and(|left| version < *left);
         if has_left || self.tombstones.contains_key(&prepared.uid) {
@@ -462,19 +462,19 @@ impl Objects {
     }
 
     /// Enters an object, which is told of in the form `shown`.
-    fn replace(&mut self, prepared: Prepared, shown: Kept, initial: bool) -> News {
+    fn replace(&mut self, prepared: Prepared, shown: Kept, initial: bool) -> AnyChange {
         let Prepared { key, uid_hash, version, owner, kept, ownership, .. } = prepared;
         let old = self.unlink(&key);
         let typing = &*self.typing;
         self.links.link(&key, owner.as_ref(), || shown.held(typing));
         let entry = Entry { kept, ownership, version, uid: uid_hash, owner, unconfirmed: false };
         self.entries.insert(key.clone(), entry);
-        News { key, old, new: Some(shown), initial }
+        AnyChange { key, old, new: Some(shown), initial }
     }
 
-    fn remove(&mut self, key: &ObjectKey) -> Option<News> {
+    fn remove(&mut self, key: &ObjectKey) -> Option<AnyChange> {
         let old = self.unlink(key)?;
-        Some(News { key: key.clone(), old: Some(old), new: None, initial: false })
+        Some(AnyChange { key: key.clone(), old: Some(old), new: None, initial: false })
     }
 
     /// Takes an entry out of the store and the indexes.

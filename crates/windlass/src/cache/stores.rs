@@ -4,10 +4,10 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use super::{Fresh, Origin, Store, links::Index};
+use super::{Origin, Store, links::Index};
 use crate::{
-    apply::Ownership,
     object::{AnyObject, Kind, ObjectKey, version},
+    wire::{Fresh, Ownership},
 };
 
 /// At least one store, all of one kind.

@@ -54,7 +54,7 @@ fn held(objects: &Objects, name: &str) -> Option<(String, u64)> {
 #[test]
 fn an_own_write_is_there_before_the_watch_delivers_it_and_is_news_only_once() {
     let mut objects = objects();
-    assert!(matches!(objects.written(map("a", "x", 5), false), Written::News(_)));
+    assert!(matches!(objects.written(map("a", "x", 5), false), Written::Changed(_)));
     assert_eq!(held(&objects, "a"), Some(("x".into(), 5)));
     assert!(objects.watch_applied(map("a", "x", 5)).is_none(), "known already");
     assert!(objects.watch_applied(map("a", "x", 6)).is_some());
@@ -201,7 +201,7 @@ fn an_own_write_outside_of_the_scope_is_not_kept() {
     assert!(matches!(objects.written(written("ns", "db", 5), false), Written::NotKept(_)));
     assert!(matches!(objects.written(written("other", "web", 6), false), Written::NotKept(_)));
     assert!(objects.keys().is_empty());
-    assert!(matches!(objects.written(written("ns", "web", 7), false), Written::News(_)));
+    assert!(matches!(objects.written(written("ns", "web", 7), false), Written::Changed(_)));
     assert!(
         matches!(objects.written(written("ns", "db", 8), false), Written::Left(..)),
         "it has left the scope"
@@ -216,10 +216,10 @@ fn what_only_the_server_can_judge_is_kept_only_when_it_was_delivered_before() {
     let scope = Scope { fields: Some("spec.nodeName=n".into()), ..Scope::default() };
     let mut objects = Objects::new::<ConfigMap>(us(), &scope, None, true);
     assert!(matches!(objects.written(map("a", "x", 5), false), Written::NotKept(_)));
-    assert!(matches!(objects.written(map("b", "y", 6), true), Written::News(_)), "the server was asked");
+    assert!(matches!(objects.written(map("b", "y", 6), true), Written::Changed(_)), "the server was asked");
     objects.watch_applied(map("a", "x", 5));
     assert!(
-        matches!(objects.written(map("a", "x", 7), false), Written::News(_)),
+        matches!(objects.written(map("a", "x", 7), false), Written::Changed(_)),
         "the watch tells what becomes of it"
     );
     assert!(

@@ -22,7 +22,7 @@ use tokio::time::{Instant, timeout};
 use super::{
     Failure, Link,
     listing::{self, Page},
-    sink::{Heard, Sink},
+    sink::{Received, Sink},
     splitter::Splitter,
 };
 use crate::{
@@ -72,7 +72,7 @@ pub(super) async fn run(store: Arc<dyn Sink>, Link { client, in_process, debuggi
 
 /// Why a list or a watch ended.
 #[derive(Debug)]
-enum Trouble {
+enum WatchError {
     /// The server does not know the kind.
     Missing(String),
     /// The version to go on from is too old: list again.
@@ -80,7 +80,7 @@ enum Trouble {
     Failed(Failure),
 }
 
-impl Trouble {
+impl WatchError {
     fn of(operation: &str, error: &kube::Error) -> Self {
         let text = format!("{operation}: {}", chain(error));
         match error {
@@ -129,13 +129,13 @@ impl Feed {
             };
             match ended {
                 Ok(()) => {}
-                Err(Trouble::Missing(text)) => self.missing(text).await,
-                Err(Trouble::Expired) => {
+                Err(WatchError::Missing(text)) => self.missing(text).await,
+                Err(WatchError::Expired) => {
                     tracing::debug!(kind = %self.store.kind(), "the watch has fallen behind, listing again");
                     self.version = None;
                     self.backoff.wait().await;
                 }
-                Err(Trouble::Failed(failure)) => {
+                Err(WatchError::Failed(failure)) => {
                     tracing::warn!(kind = %self.store.kind(), error = failure.text, "watch failed, retrying");
                     self.store.health().send_modify(|health| health.failed(self.part, failure));
                     self.backoff.wait().await;
@@ -144,13 +144,13 @@ impl Feed {
         }
     }
 
-    async fn list(&mut self) -> Result<(), Trouble> {
+    async fn list(&mut self) -> Result<(), WatchError> {
         self.store.list_started(self.part);
         let mut next = None;
         let version = loop {
             let page = timeout(self.within(LIST), self.page(next)).await;
             let page =
-                page.map_err(|_| Trouble::failed(format!("failed to list: no answer in {LIST:?}")))??;
+                page.map_err(|_| WatchError::failed(format!("failed to list: no answer in {LIST:?}")))??;
             match page.next {
                 Some(token) => next = Some(token),
                 None => break page.version,
@@ -158,15 +158,15 @@ impl Feed {
         };
         // Repeated lists wait like those after a failure.
         if self.finish_list(version.parse().unwrap_or(0)).await {
-            return Err(Trouble::Expired);
+            return Err(WatchError::Expired);
         }
         self.version = Some(version);
         Ok(())
     }
 
     /// Enters the items of a page as they arrive.
-    async fn page(&self, next: Option<String>) -> Result<Page, Trouble> {
-        let fail = |error: &kube::Error| Trouble::of("failed to list", error);
+    async fn page(&self, next: Option<String>) -> Result<Page, WatchError> {
+        let fail = |error: &kube::Error| WatchError::of("failed to list", error);
         let params = ListParams {
             label_selector: self.store.scope().labels.clone(),
             field_selector: self.store.scope().fields.clone(),
@@ -183,7 +183,7 @@ impl Feed {
         loop {
             let piece = body.fill_buf().await;
             let piece =
-                piece.map_err(|error| Trouble::failed(format!("failed to list: {}", chain(&error))))?;
+                piece.map_err(|error| WatchError::failed(format!("failed to list: {}", chain(&error))))?;
             if piece.is_empty() {
                 break;
             }
@@ -222,13 +222,13 @@ impl Feed {
         restored
     }
 
-    async fn watch(&mut self, version: &str) -> Result<(), Trouble> {
+    async fn watch(&mut self, version: &str) -> Result<(), WatchError> {
         let started = Instant::now();
         let connected =
             timeout(self.within(CONNECT), self.client.request_stream(self.watch_request(version)?)).await;
         let stream = connected
-            .map_err(|_| Trouble::failed(format!("failed to start the watch: no answer in {CONNECT:?}")))?
-            .map_err(|error| Trouble::of("failed to start the watch", &error))?;
+            .map_err(|_| WatchError::failed(format!("failed to start the watch: no answer in {CONNECT:?}")))?
+            .map_err(|error| WatchError::of("failed to start the watch", &error))?;
         self.misses = 0;
         self.store.health().send_if_modified(|health| health.recovered(self.part));
         let mut lines = std::pin::pin!(stream.lines());
@@ -242,7 +242,7 @@ impl Feed {
             let line = line.map_err(|_| {
                 // A server that was restored waits for a version that lies far ahead, and says nothing.
                 self.version = None;
-                Trouble::failed(format!("the watch was silent for {limit:?}"))
+                WatchError::failed(format!("the watch was silent for {limit:?}"))
             });
             match line? {
                 Some(Ok(line)) => {
@@ -273,7 +273,7 @@ impl Feed {
         if self.debugging { ENDLESS } else { limit }
     }
 
-    fn watch_request(&self, version: &str) -> Result<http::Request<Vec<u8>>, Trouble> {
+    fn watch_request(&self, version: &str) -> Result<http::Request<Vec<u8>>, WatchError> {
         let params = WatchParams {
             label_selector: self.store.scope().labels.clone(),
             field_selector: self.store.scope().fields.clone(),
@@ -286,38 +286,40 @@ impl Feed {
         } else {
             target.watch(&params, version)
         };
-        let mut request =
-            request.map_err(|e| Trouble::of("failed to start the watch", &kube::Error::BuildRequest(e)))?;
+        let mut request = request
+            .map_err(|e| WatchError::of("failed to start the watch", &kube::Error::BuildRequest(e)))?;
         // Kubernetes 1.37 compresses every event by itself, which the client's decompression does not read.
         request.headers_mut().insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         Ok(request)
     }
 
     /// Enters one event. Returns false for a line that was cut off, which ends the watch.
-    fn receive(&mut self, line: &str) -> Result<bool, Trouble> {
+    fn receive(&mut self, line: &str) -> Result<bool, WatchError> {
         match self.store.event(self.part, line) {
-            Ok(Heard::Version(version)) => self.advance(version),
-            Ok(Heard::Bookmark(version)) => {
+            Ok(Received::Version(version)) => self.advance(version),
+            Ok(Received::Bookmark(version)) => {
                 self.bookmarks = true;
                 self.advance(Some(version))
             }
-            Ok(Heard::Failed(status)) => Err(Trouble::of("the watch failed", &kube::Error::Api(status))),
+            Ok(Received::Failed(status)) => {
+                Err(WatchError::of("the watch failed", &kube::Error::Api(status)))
+            }
             Err(error) if error.is_eof() => Ok(false),
             Err(error) => {
                 // The same event would come again.
                 self.version = None;
-                Err(Trouble::of("failed to read an event", &kube::Error::SerdeError(error)))
+                Err(WatchError::of("failed to read an event", &kube::Error::SerdeError(error)))
             }
         }
     }
 
     /// The watch has come to a version.
-    fn advance(&mut self, version: Option<String>) -> Result<bool, Trouble> {
+    fn advance(&mut self, version: Option<String>) -> Result<bool, WatchError> {
         let number = |version: &Option<String>| version.as_deref().and_then(|text| text.parse::<u64>().ok());
         if let (Some(before), Some(now)) = (number(&self.version), number(&version))
             && now < before
         {
-            return Err(Trouble::Expired);
+            return Err(WatchError::Expired);
         }
         self.version = version;
         Ok(true)

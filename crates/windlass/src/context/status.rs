@@ -7,9 +7,9 @@ use kube::{api::Patch, core::object::HasStatus};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{Context, Trigger, encode, rehearsal};
+use super::Context;
 use crate::{
-    apply::status::StatusPart,
+    apply::{Trigger, dry_run, encode, status::StatusPart},
     error::{Error, Result},
     merge,
     object::{AnyObject, Kind, Object, ObjectKey, uid},
@@ -60,7 +60,7 @@ impl<R: AnyObject> Context<R> {
         }
         if self.shared.dry_run {
             let operation = "update the status of";
-            return Ok(Arc::new(rehearsal::merged(operation, kind, part.key(), Some(&*old), &part.body())?));
+            return Ok(Arc::new(dry_run::merged(operation, kind, part.key(), Some(&*old), &part.body())?));
         }
         match part.send::<R>().await {
             Ok(new) => {
@@ -123,7 +123,7 @@ impl<R: AnyObject> Context<R> {
         let operation = "update the status of";
         if self.shared.dry_run {
             let patch = json!({ "status": status });
-            return Ok(Arc::new(rehearsal::merged(operation, kind, key, Some(&*old), &patch)?));
+            return Ok(Arc::new(dry_run::merged(operation, kind, key, Some(&*old), &patch)?));
         }
         let patch = json!({ "metadata": { "uid": old.meta().uid }, "status": status });
         let (client, params, patch) = (&self.shared.client, self.patch_params(), Patch::Merge(&patch));

@@ -8,15 +8,15 @@ use std::sync::Arc;
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 
-use super::{Context, Trigger, rehearsal};
+use super::Context;
 use crate::{
-    apply::Onlookers,
-    cache::Fresh,
-    error::{Error, Result},
+    apply::{Onlookers, Trigger, dry_run, encode},
+    error::Result,
     events::Event,
     merge,
     object::{AnyObject, Kind, Object, ObjectKey},
     owner, request,
+    wire::Fresh,
 };
 
 impl<R: AnyObject> Context<R> {
@@ -75,7 +75,7 @@ impl<R: AnyObject> Context<R> {
         body["apiVersion"] = kind.api_version().into();
         body["kind"] = kind.kind.clone().into();
         if self.shared.dry_run {
-            return Ok(Arc::new(rehearsal::merged("create", kind, &key, None, &body)?));
+            return Ok(Arc::new(dry_run::merged("create", kind, &key, None, &body)?));
         }
         let (client, manager) = (&self.shared.client, self.shared.field_manager.name());
         let created = request::create::<K>(client, kind, &key, &body, manager).await?;
@@ -123,7 +123,7 @@ impl<R: AnyObject> Context<R> {
     ) -> Result<Arc<K>> {
         let (key, params) = (ObjectKey::of(object), self.patch_params());
         if self.shared.dry_run {
-            return Ok(Arc::new(rehearsal::merged("patch", kind, &key, Some(object), patch)?));
+            return Ok(Arc::new(dry_run::merged("patch", kind, &key, Some(object), patch)?));
         }
         let (client, patch) = (&self.shared.client, Patch::Merge(patch));
         let patched = request::patch::<K>(client, "patch", kind, &key, None, &patch, &params).await?;
@@ -148,12 +148,4 @@ impl<R: AnyObject> Context<R> {
             None => Arc::new(written.object),
         }
     }
-}
-
-pub(crate) fn encode<K: AnyObject>(object: &K, kind: &Kind, key: &ObjectKey) -> Result<Value> {
-    serde_json::to_value(object).map_err(|source| Error::Encode {
-        kind: Box::new(kind.clone()),
-        key: key.clone(),
-        source,
-    })
 }

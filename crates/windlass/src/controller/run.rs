@@ -15,21 +15,23 @@ use tokio::{task::JoinSet, time::Instant};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
-use super::{Controller, Health, Load, Owned, Setup, Watches, setup::Wiring};
+use super::{Controller, Health};
 use crate::{
-    apply::{FieldManager, Recall},
-    cache::{Caches, Held, Reader, Seen, Store},
+    apply::{Owned, Recall, Shared},
+    cache::{Caches, Held, Reader, Store, WatchEntry},
     clock::Clock,
-    context::{Context, Shared},
+    context::Context,
     error::{Error, ReconcileError, Result, chain},
     events::{Event, Recorder},
+    handle::{Handle, Load},
     isolation::panic_text,
-    metrics::{ControllerMetrics, Metrics, Verdict},
+    metrics::{ControllerMetrics, Metrics, RunResult},
     object::{Kind, ObjectKey},
-    operator::Handle,
     queue::{Outcome, Queue},
     rbac::{Call, Declared, Permit},
     reconciler::{Action, Reconciler},
+    watches::{Setup, Watches, Wiring},
+    wire::FieldManager,
 };
 
 /// An object with this annotation set to `true` is left alone.
@@ -66,7 +68,7 @@ pub(crate) struct Prepared {
     /// Whether its workers live.
     pub(crate) health: Arc<Health>,
     /// The watches without which it does not begin.
-    pub(crate) needs: Vec<Seen>,
+    pub(crate) needs: Vec<WatchEntry>,
     /// Runs the workers until they are told to end. Once they were fenced this may be called again.
     pub(crate) work: Box<dyn Fn(Stop) -> Task + Send + Sync>,
 }
@@ -289,17 +291,17 @@ enum Ended {
 /// What follows from the end of a run.
 struct Judged {
     outcome: Outcome,
-    verdict: Verdict,
+    verdict: RunResult,
     /// A reason and a message, if it failed.
     failure: Option<(&'static str, String)>,
 }
 
 impl Judged {
-    fn fine(outcome: Outcome, verdict: Verdict) -> Self {
+    fn fine(outcome: Outcome, verdict: RunResult) -> Self {
         Self { outcome, verdict, failure: None }
     }
 
-    fn failed(outcome: Outcome, verdict: Verdict, reason: &'static str, message: String) -> Self {
+    fn failed(outcome: Outcome, verdict: RunResult, reason: &'static str, message: String) -> Self {
         Self { outcome, verdict, failure: Some((reason, message)) }
     }
 }
@@ -403,30 +405,30 @@ impl Worker {
     fn judge(&self, key: &ObjectKey, exists: bool, ended: Ended) -> Judged {
         match ended {
             Ended::Finished(action) => match action.requeue_after() {
-                Some(delay) => Judged::fine(Outcome::RequeueAfter(delay), Verdict::RequeueAfter),
-                None => Judged::fine(self.rest(key, exists), Verdict::Success),
+                Some(delay) => Judged::fine(Outcome::RequeueAfter(delay), RunResult::RequeueAfter),
+                None => Judged::fine(self.rest(key, exists), RunResult::Success),
             },
             Ended::Failed { text, category, retryable: true } => {
                 tracing::warn!(category, error = %text, "reconcile failed");
-                Judged::failed(Outcome::Failed, Verdict::Error, category, text)
+                Judged::failed(Outcome::Failed, RunResult::Error, category, text)
             }
             Ended::Failed { text, category, retryable: false } => {
                 tracing::error!(category, error = %text, "reconcile failed, waiting for a change");
-                Judged::failed(self.rest(key, exists), Verdict::Terminal, category, text)
+                Judged::failed(self.rest(key, exists), RunResult::Terminal, category, text)
             }
             Ended::NotReleased(error) => {
                 let text = chain(&error);
                 tracing::warn!(error = %text, "failed to delete detached children");
-                Judged::failed(Outcome::Failed, Verdict::Error, error.category(), text)
+                Judged::failed(Outcome::Failed, RunResult::Error, error.category(), text)
             }
             Ended::Panicked(text) => {
                 tracing::error!(panic = %text, "reconcile panicked");
-                Judged::failed(Outcome::Failed, Verdict::Panic, "ReconcilePanicked", text)
+                Judged::failed(Outcome::Failed, RunResult::Panic, "ReconcilePanicked", text)
             }
             Ended::TimedOut(limit) => {
                 tracing::warn!(?limit, "reconcile timed out");
                 let text = format!("not finished after {limit:?}");
-                Judged::failed(Outcome::Failed, Verdict::Timeout, "ReconcileTimedOut", text)
+                Judged::failed(Outcome::Failed, RunResult::Timeout, "ReconcileTimedOut", text)
             }
         }
     }

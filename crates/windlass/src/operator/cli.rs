@@ -89,7 +89,7 @@ struct Connection {
 #[derive(Clone, Debug, Args)]
 struct PlacementArgs {
     #[command(flatten)]
-    place: Place,
+    place: Target,
     /// The image of the operator; its name with ":latest" unless given
     #[arg(long)]
     image: Option<String>,
@@ -132,7 +132,7 @@ struct ManifestsArgs {
 
 /// Where the operator is, or is to be.
 #[derive(Clone, Debug, Args)]
-struct Place {
+struct Target {
     /// The namespace of the operator itself; its name with "-system" unless given
     #[arg(long, short)]
     namespace: Option<String>,
@@ -241,7 +241,7 @@ async fn execute(mut operator: Operator, cli: Cli, line: &[OsString]) -> Result<
     }
 }
 
-impl Place {
+impl Target {
     /// Puts the namespaces that were asked for in place of those that the program says.
     fn placement(self, operator: &mut Operator, image: Option<String>, replicas: u32) -> Placement {
         if let Some(namespaces) = self.watch_namespaces {

@@ -13,19 +13,20 @@ use tokio_util::sync::CancellationToken;
 
 use self::sync::Waiting;
 use super::{
-    Handle, Operator, Probes, task,
+    Operator, Probes, task,
     tasks::{Task, Tasks},
 };
 use crate::{
-    apply::FieldManager,
-    cache::{Caches, Link, Seen},
+    cache::{Caches, Link, WatchEntry},
     clock::Clock,
     controller::{Prepared, Start, Stop},
     error::chain,
     events::Recorder,
+    handle::Handle,
     leader::{LeaderElection, LeaderError},
     metrics::Metrics,
     webhook::{self, ServeError, Serving, Surroundings},
+    wire::FieldManager,
 };
 
 mod lead;
@@ -395,7 +396,7 @@ fn prepare(
 
 /// Kinds that are many and large in most clusters, and that an operator rarely needs all of.
 fn warn_of_wide_watches(caches: &Caches) {
-    for Seen { watch, .. } in caches.watches() {
+    for WatchEntry { watch, .. } in caches.watches() {
         let kind = watch.kind();
         let large = kind.group.is_empty() && ["Secret", "ConfigMap"].contains(&kind.kind.as_str());
         if large && watch.is_unscoped() {

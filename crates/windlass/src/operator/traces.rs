@@ -22,9 +22,9 @@ use tracing::Subscriber;
 use tracing_subscriber::{Layer, registry::LookupSpan};
 
 /// How long one batch may take.
-const PATIENCE: Duration = Duration::from_secs(10);
+const EXPORT_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long the last batch may hold up the end of the process.
-const FAREWELL: Duration = Duration::from_secs(5);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 /// The longest answer that is read. A collector says little.
 const ANSWER: usize = 1 << 20;
 
@@ -70,7 +70,8 @@ impl Traces {
     /// Sends what has not been sent yet.
     pub(super) async fn finish(self) {
         // The provider waits for its own thread, which waits for requests of this runtime.
-        let ended = tokio::task::spawn_blocking(move || self.provider.shutdown_with_timeout(FAREWELL)).await;
+        let ended =
+            tokio::task::spawn_blocking(move || self.provider.shutdown_with_timeout(SHUTDOWN_TIMEOUT)).await;
         if let Ok(Err(error)) = ended {
             tracing::warn!(%error, "failed to send the last traces");
         }
@@ -114,7 +115,7 @@ impl HttpClient for Collector {
             let body = Limited::new(body, ANSWER).collect().await?.to_bytes();
             Ok(Response::from_parts(parts, body))
         };
-        let sent = self.runtime.spawn(async move { tokio::time::timeout(PATIENCE, exchange).await });
+        let sent = self.runtime.spawn(async move { tokio::time::timeout(EXPORT_TIMEOUT, exchange).await });
         Box::pin(async move { sent.await?? })
     }
 }

@@ -15,7 +15,7 @@ use super::{Backoff, Jitter, Outcome, Pace, Priority, QueueKey, lanes::Lanes, la
 /// Everything known of one key.
 #[derive(Debug)]
 struct Item {
-    place: Place,
+    place: Stage,
     /// Set while a worker runs the key and it is added again: run once more afterwards.
     again: Option<Priority>,
     failures: u32,
@@ -24,7 +24,7 @@ struct Item {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum Stage {
     Ready { priority: Priority, sequence: u64, since: Instant },
     Waiting { until: Instant, sequence: u64, priority: Priority },
     Running { since: Instant },
@@ -91,20 +91,20 @@ impl<K: QueueKey> State<K> {
                 true
             }
             Some(item) => match item.place {
-                Place::Running { .. } => {
+                Stage::Running { .. } => {
                     let news = item.again.is_none();
                     item.again = Some(item.again.map_or(priority, |old| old.max(priority)));
                     news
                 }
-                Place::Ready { priority: old, .. } if old >= priority => false,
-                Place::Ready { sequence, priority: old, since } => {
+                Stage::Ready { priority: old, .. } if old >= priority => false,
+                Stage::Ready { sequence, priority: old, since } => {
                     // A live event lifts a key out of the startup resync; its age stays.
-                    item.place = Place::Ready { priority, sequence, since };
+                    item.place = Stage::Ready { priority, sequence, since };
                     self.take_ready(old, sequence, &key);
                     self.ready.entry(Reverse(priority)).or_default().insert(sequence, key);
                     false
                 }
-                Place::Waiting { until, sequence, .. } => {
+                Stage::Waiting { until, sequence, .. } => {
                     // The event may be what the wait was for. The failure count stays as it is, and so does
                     // the time of the retry, should this run fail as well.
                     let (failures, retry_at) = (item.failures, item.retry_at);
@@ -127,7 +127,7 @@ impl<K: QueueKey> State<K> {
         let until = self.not_before(&key, later(now, delay));
         match self.items.get(&key).map(|item| (item.place, item.failures, item.retry_at)) {
             None => self.make_waiting(key, priority, until, 0, None),
-            Some((Place::Waiting { until: old, sequence, priority }, failures, retry_at)) if until < old => {
+            Some((Stage::Waiting { until: old, sequence, priority }, failures, retry_at)) if until < old => {
                 self.waiting.remove(&(old, sequence, key.clone()));
                 self.make_waiting(key, priority, until, failures, retry_at);
             }
@@ -147,10 +147,10 @@ impl<K: QueueKey> State<K> {
             most_urgent.remove();
         }
         let item = self.items.get_mut(&key).expect("a ready key must have an item");
-        let Place::Ready { since, .. } = item.place else {
+        let Stage::Ready { since, .. } = item.place else {
             unreachable!("a key in the ready list must be ready");
         };
-        item.place = Place::Running { since: now };
+        item.place = Stage::Running { since: now };
         self.running += 1;
         if let Some(interval) = self.interval {
             self.rest(&key, later(now, interval));
@@ -161,7 +161,7 @@ impl<K: QueueKey> State<K> {
     /// Ends the run of `key`. Returns the delay before its retry, if it failed.
     pub(crate) fn finish(&mut self, key: &K, outcome: Outcome, now: Instant) -> Option<Duration> {
         let item = self.items.remove(key)?;
-        debug_assert!(matches!(item.place, Place::Running { .. }), "only a running key can finish");
+        debug_assert!(matches!(item.place, Stage::Running { .. }), "only a running key can finish");
         self.running -= 1;
         let (failures, retry_at) = match outcome {
             Outcome::Done | Outcome::RequeueAfter(_) => (0, None),
@@ -203,7 +203,7 @@ impl<K: QueueKey> State<K> {
         self.closed = true;
         self.ready.clear();
         self.waiting.clear();
-        self.items.retain(|_, item| matches!(item.place, Place::Running { .. }));
+        self.items.retain(|_, item| matches!(item.place, Stage::Running { .. }));
     }
 
     pub(crate) fn is_closed(&self) -> bool {
@@ -233,7 +233,7 @@ impl<K: QueueKey> State<K> {
     pub(crate) fn ready_keys(&mut self, now: Instant) -> Vec<(i32, K)> {
         self.wake(now);
         let ready = |(key, item): (&K, &Item)| match item.place {
-            Place::Ready { priority, .. } => Some((priority.0, key.clone())),
+            Stage::Ready { priority, .. } => Some((priority.0, key.clone())),
             _ => None,
         };
         self.items.iter().filter_map(ready).collect()
@@ -244,7 +244,7 @@ impl<K: QueueKey> State<K> {
         let mut total = Duration::ZERO;
         let mut longest = Duration::ZERO;
         for item in self.items.values() {
-            if let Place::Running { since } = item.place {
+            if let Stage::Running { since } = item.place {
                 let age = now.saturating_duration_since(since);
                 total = total.saturating_add(age);
                 longest = longest.max(age);
@@ -287,7 +287,7 @@ impl<K: QueueKey> State<K> {
         {
             let (at, _, key) = self.waiting.pop_first().expect("the first element was just seen");
             let item = self.items.get(&key).expect("a waiting key must have an item");
-            let Place::Waiting { priority, .. } = item.place else {
+            let Stage::Waiting { priority, .. } = item.place else {
                 unreachable!("a key in the waiting list must be waiting");
             };
             let (failures, retry_at) = (item.failures, item.retry_at);
@@ -305,7 +305,7 @@ impl<K: QueueKey> State<K> {
     ) {
         let sequence = self.next_sequence();
         self.ready.entry(Reverse(priority)).or_default().insert(sequence, key.clone());
-        let place = Place::Ready { priority, sequence, since };
+        let place = Stage::Ready { priority, sequence, since };
         self.items.insert(key, Item { place, again: None, failures, retry_at });
     }
 
@@ -319,7 +319,7 @@ impl<K: QueueKey> State<K> {
     ) {
         let sequence = self.next_sequence();
         self.waiting.insert((until, sequence, key.clone()));
-        let place = Place::Waiting { until, sequence, priority };
+        let place = Stage::Waiting { until, sequence, priority };
         self.items.insert(key, Item { place, again: None, failures, retry_at });
     }
 

@@ -9,8 +9,9 @@ use tokio_util::sync::CancellationToken;
 use super::{Requests, failures::Runs};
 use crate::{
     error::chain,
+    handle::{Failure, Handle},
     metrics::Metrics,
-    operator::{Failure, Handle, Operator, RunError},
+    operator::{Operator, RunError},
 };
 
 /// How often is looked, and how many times in a row nothing must happen.

@@ -21,8 +21,8 @@ use crate::{
     changes::changes_of,
     clock::Clock,
     error::chain,
+    handle::Handle,
     metrics::Metrics,
-    operator::Handle,
     tls::{self, Certificate},
 };
 

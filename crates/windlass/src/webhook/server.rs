@@ -10,13 +10,13 @@ use super::{Reach, Webhooks, configuration, inject::Injector, keeper::Keeper, ro
 use crate::{
     cache::Caches,
     clock::Clock,
+    handle::Handle,
     metrics::Metrics,
-    operator::Handle,
     tls::{Certificate, Connections, Files, TlsListener},
 };
 
 /// How long requests that are being answered may take at the end.
-const FAREWELL: Duration = Duration::from_secs(5);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How an operator serves its webhooks.
 ///
@@ -205,7 +205,7 @@ impl Stop {
     async fn stop(&self) -> bool {
         self.token.cancel();
         let mut stopped = self.stopped.subscribe();
-        tokio::time::timeout(FAREWELL, stopped.wait_for(|stopped| *stopped)).await.is_ok()
+        tokio::time::timeout(SHUTDOWN_TIMEOUT, stopped.wait_for(|stopped| *stopped)).await.is_ok()
     }
 }
 

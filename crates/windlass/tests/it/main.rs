@@ -15,6 +15,7 @@ mod intents;
 mod keepers;
 mod outage;
 mod pool;
+mod readme;
 mod restores;
 mod scenarios;
 mod scoped;

@@ -12,7 +12,7 @@ use crate::database::{
     DatabaseBackup,
     api::{Method, Phase},
     build, schedule,
-    status::{self, BACKUP_HEALTHY, Seen},
+    status::{self, BACKUP_HEALTHY, Observed},
     storage,
 };
 
@@ -80,9 +80,9 @@ fn the_volume_for_backups_holds_every_copy_that_is_kept_and_one_more() {
     assert!(note(json!({})) && !note(asked), "only a size that nobody asked for follows the data");
 }
 
-fn healthy(spec: Value, seen: &Seen, last: Option<&str>, now: &str) -> (String, String, String) {
+fn healthy(spec: Value, seen: &Observed, last: Option<&str>, now: &str) -> (String, String, String) {
     let mut database = db(spec);
-    let first = status::observed(&database, &Seen::default(), at("2026-01-01T00:00:00Z"));
+    let first = status::observed(&database, &Observed::default(), at("2026-01-01T00:00:00Z"));
     database.status = Some(first);
     database.status.as_mut().unwrap().last_successful_backup = last.map(|time| Time(at(time)));
     let status = status::observed(&database, seen, at(now));
@@ -92,7 +92,7 @@ fn healthy(spec: Value, seen: &Seen, last: Option<&str>, now: &str) -> (String, 
 
 #[test]
 fn a_backup_that_is_overdue_is_not_healthy() {
-    let none = Seen::default();
+    let none = Observed::default();
     let told = |spec: Value, last: Option<&str>, now: &str| healthy(spec, &none, last, now).1;
     // Due at two, an hour to begin, six to end.
     assert_eq!(told(json!({}), None, "2026-01-01T08:59:00Z"), "NoBackup");
@@ -117,11 +117,11 @@ fn a_backup_that_is_overdue_is_not_healthy() {
 fn a_status_is_looked_at_again_when_it_would_say_something_else() {
     let database = db(json!({}));
     let now = at("2026-01-01T01:59:00Z");
-    let status = status::observed(&database, &Seen::default(), now);
+    let status = status::observed(&database, &Observed::default(), now);
     let wait = status::look_again(&database, &status, now).unwrap();
     assert_eq!(wait.as_secs(), 61, "when the next backup is due");
     let off = db(json!({"backup": {"suspend": true}}));
-    let status = status::observed(&off, &Seen::default(), now);
+    let status = status::observed(&off, &Observed::default(), now);
     assert_eq!(status::look_again(&off, &status, now), None);
 }
 
@@ -131,7 +131,7 @@ fn a_failed_backup_is_told_in_its_pods_own_words() {
     let said = "Job now: BackoffLimitExceeded; its Pod said: connection refused";
     failed.status.as_mut().unwrap().error = Some(said.into());
     assert_eq!(failed.status.as_ref().unwrap().phase, Phase::Failed);
-    let seen = Seen { backups: vec![Arc::new(failed)], ..Seen::default() };
+    let seen = Observed { backups: vec![Arc::new(failed)], ..Observed::default() };
     let told = healthy(json!({}), &seen, Some("2026-01-01T03:00:00Z"), "2026-01-02T03:00:00Z");
     assert_eq!(told, ("False".into(), "BackupFailed".into(), said.into()));
 }

@@ -14,7 +14,7 @@ use crate::kubernetes::plan::NODE_NAME;
 use crate::kubernetes::state::{Mode, State};
 
 /// A machine that compiles at the same time is slow; a warm start on an idle one takes a few seconds.
-const PATIENCE: Duration = Duration::from_mins(3);
+const TIMEOUT: Duration = Duration::from_mins(3);
 
 /// One thing to wait for.
 struct Step {
@@ -69,7 +69,7 @@ pub(super) fn wait(layout: &Layout, binaries: &Path, mut state: State, begin: In
 }
 
 fn wait_for(step: &Step, layout: &Layout, kubectl: &Kubectl, state: &State) -> Result<()> {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     while !(step.done)(layout, kubectl) {
         if let Some((component, how)) = first_exit(layout) {
             bail!("{component} ended ({how}):\n{}", logs::tail(&layout.log(&component)));
@@ -81,7 +81,7 @@ fn wait_for(step: &Step, layout: &Layout, kubectl: &Kubectl, state: &State) -> R
             bail!(
                 "{} not ready within {} s; {} says:\n{}",
                 step.what,
-                PATIENCE.as_secs(),
+                TIMEOUT.as_secs(),
                 step.blame,
                 logs::tail(&layout.log(step.blame))
             );

@@ -57,7 +57,7 @@ pub(super) fn check_growth(
     old: &Value,
 ) -> Result<()> {
     let size = |claim: &Value| {
-        claim.pointer("/spec/resources/requests/storage").and_then(Amount::of).unwrap_or(Amount::ZERO)
+        claim.pointer("/spec/resources/requests/storage").and_then(Amount::from_json).unwrap_or(Amount::ZERO)
     };
     if size(claim) <= size(old) {
         return Ok(());

@@ -11,7 +11,7 @@ use fs_err as fs;
 use super::tell;
 use crate::{
     args::UpArgs,
-    clusters::{Error as ClustersError, Facts, Place, State, last_words},
+    clusters::{ClusterDirectory, Error as ClustersError, Facts, State, last_words},
     error::Error,
     platform,
     printer::Printer,
@@ -19,13 +19,18 @@ use crate::{
 };
 
 /// How long a cluster may take to be ready. It takes milliseconds; its own limits are shorter.
-const PATIENCE: Duration = Duration::from_mins(1);
+const TIMEOUT: Duration = Duration::from_mins(1);
 
 /// How often it is asked whether it is.
 const ASK: Duration = Duration::from_millis(20);
 
 /// Starts a cluster in the background, and returns when it is ready.
-pub(super) async fn start(place: &Place, args: &UpArgs, verbose: u8, printer: Printer) -> Result<(), Error> {
+pub(super) async fn start(
+    place: &ClusterDirectory,
+    args: &UpArgs,
+    verbose: u8,
+    printer: Printer,
+) -> Result<(), Error> {
     if matches!(place.state()?, State::Running(_) | State::Starting) {
         return Err(place.taken().into());
     }
@@ -45,7 +50,7 @@ pub(super) async fn start(place: &Place, args: &UpArgs, verbose: u8, printer: Pr
     announce(place, &facts, begin.elapsed(), printer)
 }
 
-fn spawn(place: &Place, args: &UpArgs, verbose: u8) -> std::io::Result<Child> {
+fn spawn(place: &ClusterDirectory, args: &UpArgs, verbose: u8) -> std::io::Result<Child> {
     let log = fs::File::create(place.log())?.into_parts().0;
     let mut command = Command::new(std::env::current_exe()?);
     command.args(["cluster", "up", "--background", "--name", place.name()]);
@@ -83,14 +88,14 @@ pub(super) fn own_session() {
 }
 
 /// Waits until the process has said that its cluster is ready.
-async fn ready(place: &Place, child: &mut Child) -> Result<Facts, Error> {
+async fn ready(place: &ClusterDirectory, child: &mut Child) -> Result<Facts, Error> {
     let begin = Instant::now();
     loop {
         match place.state()? {
             State::Running(facts) if facts.pid == child.id() => return Ok(facts),
             _ => {}
         }
-        if child.try_wait().map_err(ClustersError::Spawn)?.is_some() || begin.elapsed() > PATIENCE {
+        if child.try_wait().map_err(ClustersError::Spawn)?.is_some() || begin.elapsed() > TIMEOUT {
             let _ = child.kill();
             let (why, hint) = last_words(&place.log());
             let name = place.name().to_owned();
@@ -100,7 +105,7 @@ async fn ready(place: &Place, child: &mut Child) -> Result<Facts, Error> {
     }
 }
 
-fn announce(place: &Place, facts: &Facts, time: Duration, printer: Printer) -> Result<(), Error> {
+fn announce(place: &ClusterDirectory, facts: &Facts, time: Duration, printer: Printer) -> Result<(), Error> {
     let kept = match &facts.data_dir {
         Some(path) => format!("in {}", path.display()),
         None => "in memory".into(),

@@ -9,13 +9,13 @@ use windlass::jiff::Timestamp;
 use super::background;
 use crate::{
     args::{KubeconfigArgs, NameArgs, StatusArgs, UpArgs},
-    clusters::{Error as ClustersError, Facts, Home, Place, State},
+    clusters::{ClusterDirectory, Error as ClustersError, Facts, Home, State},
     error::Error,
     printer::Printer,
 };
 
 /// How long a stop may take: a little more than the process gives itself.
-const PATIENCE: Duration = Duration::from_secs(15);
+const TIMEOUT: Duration = Duration::from_secs(15);
 
 pub(in crate::commands) fn down(args: &NameArgs, printer: Printer) -> Result<(), Error> {
     let place = Home::find()?.known(&args.name)?;
@@ -23,11 +23,11 @@ pub(in crate::commands) fn down(args: &NameArgs, printer: Printer) -> Result<(),
     printer.aside(format_args!("stopped {}", place.name()))
 }
 
-fn stop(place: &Place) -> Result<(), Error> {
+fn stop(place: &ClusterDirectory) -> Result<(), Error> {
     if let State::Stopped | State::Dead(_) = place.state()? {
         return Err(ClustersError::NotRunning(place.name().to_owned()).into());
     }
-    Ok(place.stop(PATIENCE)?)
+    Ok(place.stop(TIMEOUT)?)
 }
 
 pub(in crate::commands) fn kubeconfig(args: &KubeconfigArgs, printer: Printer) -> Result<(), Error> {
@@ -81,7 +81,7 @@ struct Entry {
 }
 
 impl Entry {
-    fn of(place: &Place) -> Result<Self, Error> {
+    fn of(place: &ClusterDirectory) -> Result<Self, Error> {
         let (state, reason, facts) = match place.state()? {
             State::Running(facts) => ("running", None, Some(facts)),
             State::Starting => ("starting", None, None),

@@ -14,7 +14,7 @@ use super::{Check, tools::skew};
 use crate::{args::ConnectionArgs, commands::KUBERNETES, connection};
 
 /// How long an API server may take to answer.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How many minor versions an API server may be away from the API that operators are built for.
 const SKEW: u64 = 3;
@@ -46,14 +46,14 @@ pub(super) async fn checks(args: &ConnectionArgs) -> Vec<Check> {
         Err(error) => return vec![Check::warn("kubeconfig", format!("{named}: {error}"), FIX)],
     };
     let mut checks = vec![Check::ok("kubeconfig", named)];
-    let version = match tokio::time::timeout(PATIENCE, client.apiserver_version()).await {
+    let version = match tokio::time::timeout(TIMEOUT, client.apiserver_version()).await {
         Ok(Ok(version)) => version.git_version,
         Ok(Err(error)) => {
             checks.push(Check::warn(NAME, format!("not reachable: {error}"), FIX));
             return checks;
         }
         Err(_) => {
-            let limit = PATIENCE.as_secs();
+            let limit = TIMEOUT.as_secs();
             checks.push(Check::warn(NAME, format!("not reachable: no answer within {limit} s"), FIX));
             return checks;
         }
@@ -100,6 +100,6 @@ async fn may(client: &Client, group: &str, resource: &str, verb: &str) -> bool {
     let spec = SelfSubjectAccessReviewSpec { resource_attributes: Some(attributes), ..Default::default() };
     let review = SelfSubjectAccessReview { spec, ..Default::default() };
     let api = Api::<SelfSubjectAccessReview>::all(client.clone());
-    let answer = tokio::time::timeout(PATIENCE, api.create(&PostParams::default(), &review)).await;
+    let answer = tokio::time::timeout(TIMEOUT, api.create(&PostParams::default(), &review)).await;
     answer.is_ok_and(|answer| answer.is_ok_and(|review| review.status.is_some_and(|status| status.allowed)))
 }

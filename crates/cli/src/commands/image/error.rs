@@ -4,7 +4,7 @@ use std::{io, path::PathBuf};
 
 use windlass_image::{InvalidReference, LayoutError, Platform, ProgramError, registry};
 
-use crate::{error::ExitStatus, project};
+use crate::{exit_status::ExitStatus, project};
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {

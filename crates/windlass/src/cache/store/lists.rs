@@ -8,13 +8,13 @@ use std::collections::BTreeSet;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use super::{Arrived, Entry, Listing, News, Objects, Prepared, Sight, hash};
+use super::{AnyChange, Arrived, Entry, Listing, Objects, Prepared, Sight, hash};
 use crate::object::{ObjectKey, version_of};
 
 /// What a complete list has changed.
 #[derive(Debug)]
 pub(in crate::cache) struct Listed {
-    pub(in crate::cache) changes: Vec<News>,
+    pub(in crate::cache) changes: Vec<AnyChange>,
     /// Own writes newer than the list, with their versions. It alone cannot tell whether those are younger, gone, or
     /// from before a restore.
     pub(in crate::cache) doubtful: Vec<(ObjectKey, u64)>,
@@ -128,7 +128,7 @@ impl Objects {
         key: &ObjectKey,
         seen: u64,
         found: Option<&ObjectMeta>,
-    ) -> (Option<News>, bool) {
+    ) -> (Option<AnyChange>, bool) {
         let found = found.filter(|meta| self.lens.sight(meta) != Sight::Unseen);
         if found.is_none() && self.left.get(key) == Some(&seen) {
             self.left.remove(key);

@@ -5,13 +5,13 @@ use std::{fmt::Write as _, io::Write as _};
 use clap::{Args, ValueEnum};
 use k8s_openapi::api::rbac::v1::PolicyRule;
 
-use super::{CliError, Operator, Place};
+use super::{CliError, Operator, Target};
 use crate::operator::{ExplainedRule, Reason};
 
 #[derive(Clone, Debug, Args)]
 pub(super) struct ExplainArgs {
     #[command(flatten)]
-    place: Place,
+    place: Target,
     /// How it is printed
     #[arg(long, short, value_enum, default_value_t)]
     output: Output,

@@ -4,7 +4,7 @@ use std::{io::Write, time::Duration};
 
 use clap::Args;
 
-use super::{CliError, Connection, Operator, Place};
+use super::{CliError, Connection, Operator, Target};
 use crate::operator::{install, settings::Time};
 
 /// How long the Deployment may take to come up.
@@ -17,7 +17,7 @@ pub(super) struct InstallArgs {
     #[command(flatten)]
     connection: Connection,
     #[command(flatten)]
-    pub(super) place: Place,
+    pub(super) place: Target,
     /// The image of the operator, which is then installed with all that it needs; without it only the CRDs are
     #[arg(long)]
     image: Option<String>,
@@ -37,7 +37,7 @@ pub(super) struct UninstallArgs {
     #[command(flatten)]
     connection: Connection,
     #[command(flatten)]
-    place: Place,
+    place: Target,
     /// Delete the CRDs too, before the operator that cleans up after their objects
     #[arg(long)]
     crds: bool,

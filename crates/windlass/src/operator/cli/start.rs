@@ -53,7 +53,7 @@ async fn work(
     operator.drain = settings.drain().unwrap_or(operator.drain);
     operator.shutdown_delay = settings.shutdown_delay();
     operator.namespaces = settings.namespaces().unwrap_or(operator.namespaces);
-    operator.patience.request = settings.request_timeout().unwrap_or(operator.patience.request);
+    operator.timeouts.request = settings.request_timeout().unwrap_or(operator.timeouts.request);
     operator.dry_run |= settings.dry_run();
     operator.debugging |= settings.debugging();
     let (client, url) = connection.client(&operator).await?;

@@ -49,14 +49,14 @@ pub(super) async fn lead(
     let mut crew = Crew::new(prepared, tasks, config.duration.saturating_sub(config.renew_deadline));
     let (client, clock) = (settings.client.clone(), settings.clock.clone());
     let mut elector = Elector::new(config, client, clock, settings.metrics.clone());
-    let mut impatient = settings.waiting.alone;
+    let mut give_up_when_refused = settings.waiting.alone;
     loop {
         tokio::select! {
             () = stop.cancelled() => {
                 elector.release().await;
                 return Ok(());
             }
-            acquired = elector.acquire(impatient) => acquired?,
+            acquired = elector.acquire(give_up_when_refused) => acquired?,
         }
         settings.metrics.leading(elector.lease(), true);
         let result = term(settings, caches, &mut crew, &mut elector, stop).await;
@@ -73,7 +73,7 @@ pub(super) async fn lead(
             }
         }
         // It was allowed once; what the server says while it comes back is not the last word.
-        impatient = false;
+        give_up_when_refused = false;
     }
 }
 

@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 use super::{NotSynced, RunError};
 use crate::{
-    cache::{Health, Seen},
+    cache::{Health, WatchEntry},
     queue::later::later,
 };
 
@@ -26,9 +26,9 @@ pub(super) struct Waiting {
 
 impl Waiting {
     /// Waits until every watch has received its first list, or can do without.
-    pub(super) async fn synced(&self, watches: &[Seen]) -> Result<(), RunError> {
+    pub(super) async fn synced(&self, watches: &[WatchEntry]) -> Result<(), RunError> {
         let started = Instant::now();
-        for Seen { watch, optional } in watches {
+        for WatchEntry { watch, optional } in watches {
             let mut health = watch.health();
             let may_lack = *optional || self.alone;
             let synced = |health: &Health| health.is_synced() || (may_lack && health.is_absent());
@@ -63,8 +63,8 @@ fn cause(health: &Health) -> NotSynced {
 }
 
 /// Waits until a controller has what it needs: every kind that it cannot do without is served and listed.
-pub(super) async fn has_needs(controller: &str, needs: &[Seen]) {
-    for Seen { watch, optional } in needs {
+pub(super) async fn has_needs(controller: &str, needs: &[WatchEntry]) {
+    for WatchEntry { watch, optional } in needs {
         let mut health = watch.health();
         let synced = |health: &Health| health.is_synced() || (*optional && health.is_absent());
         let missing = !synced(&health.borrow());
@@ -77,9 +77,9 @@ pub(super) async fn has_needs(controller: &str, needs: &[Seen]) {
 }
 
 /// Waits, but not for long, until no watch fails: what was decided on a copy from before an outage would be wrong.
-pub(super) async fn caught_up(watches: &[Seen]) {
+pub(super) async fn caught_up(watches: &[WatchEntry]) {
     let in_touch = async {
-        for Seen { watch, .. } in watches {
+        for WatchEntry { watch, .. } in watches {
             let mut health = watch.health();
             let _ = health.wait_for(|health| health.failure().is_none() || health.is_absent()).await;
         }

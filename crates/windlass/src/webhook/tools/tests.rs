@@ -81,7 +81,7 @@ async fn a_handler_waits_for_the_cache_that_it_reads_and_not_for_ever() {
     let hooks =
         Webhooks { admission: vec![Webhook::validating(Few).reads::<ConfigMap>()], conversions: vec![] };
     let caches =
-        Caches::new(Arc::new(crate::apply::FieldManager::new("m", Vec::new())), Transforms::default());
+        Caches::new(Arc::new(crate::wire::FieldManager::new("m", Vec::new())), Transforms::default());
     let namespaces = Vec::new();
     let around = Around { client: &client, caches: &caches, namespaces: &namespaces };
     let router = hooks.router(&Metrics::default(), Some(&around));

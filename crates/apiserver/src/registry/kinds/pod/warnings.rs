@@ -73,7 +73,7 @@ pub(in crate::registry::kinds) fn fractional(
 ) {
     for name in names {
         for kind in ["limits", "requests"] {
-            let amount = resources[kind].get(*name).and_then(Amount::of);
+            let amount = resources[kind].get(*name).and_then(Amount::from_json);
             if let Some(amount) = amount.filter(|amount| amount.rounded_up() != *amount) {
                 let why = format!("fractional byte value \"{amount}\" is invalid, must be an integer");
                 warnings.push(format!("{place}.{kind}[{name}]: {why}"));

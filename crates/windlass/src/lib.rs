@@ -137,6 +137,7 @@ pub mod metrics;
 pub mod owner;
 pub mod queue;
 pub mod rbac;
+pub mod runs;
 pub mod testing;
 pub mod webhook;
 

@@ -18,6 +18,7 @@ use crate::{
     cache::{self, Fresh},
     error::{Error, Result},
     object::{AnyObject, Kind, ObjectKey},
+    runs,
 };
 
 mod patience;
@@ -64,7 +65,7 @@ async fn get_text(
         target.get(key.name(), &params)
     };
     let request = request.map_err(|e| fail(kube::Error::BuildRequest(e)))?;
-    match client.request_text(request).await {
+    match runs::send(client, request).await {
         Ok(text) => Ok(Some(text)),
         Err(kube::Error::Api(status)) if status.is_not_found() => Ok(None),
         Err(error) => Err(fail(error)),
@@ -128,7 +129,7 @@ async fn create_text(
     let params = PostParams { field_manager: Some(manager.to_owned()), ..PostParams::default() };
     let data = serde_json::to_vec(body).map_err(|e| fail(kube::Error::SerdeError(e)))?;
     let request = target(kind, key).create(&params, data).map_err(|e| fail(kube::Error::BuildRequest(e)))?;
-    client.request_text(request).await.map_err(fail)
+    runs::send(client, request).await.map_err(fail)
 }
 
 pub(crate) async fn patch<K: AnyObject>(
@@ -159,7 +160,7 @@ async fn patch_text(
         None => target.patch(key.name(), params, patch),
         Some(subresource) => target.patch_subresource(subresource, key.name(), params, patch),
     };
-    client.request_text(request.map_err(|e| fail(kube::Error::BuildRequest(e)))?).await.map_err(fail)
+    runs::send(client, request.map_err(|e| fail(kube::Error::BuildRequest(e)))?).await.map_err(fail)
 }
 
 pub(crate) async fn delete<K: AnyObject>(
@@ -182,7 +183,7 @@ async fn delete_text(
     let fail = |source| failed("delete", kind, key, source);
     let request =
         target(kind, key).delete(key.name(), params).map_err(|e| fail(kube::Error::BuildRequest(e)))?;
-    match client.request_text(request).await {
+    match runs::send(client, request).await {
         Ok(text) if is_status(&text).map_err(|e| fail(kube::Error::SerdeError(e)))? => Ok(None),
         Ok(text) => Ok(Some(text)),
         Err(kube::Error::Api(status)) if status.is_not_found() => Ok(None),

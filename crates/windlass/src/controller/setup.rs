@@ -5,6 +5,7 @@ use std::{
     future::Future,
     pin::Pin,
     sync::{Arc, Mutex, OnceLock, PoisonError, RwLock},
+    time::Duration,
 };
 
 use crate::{
@@ -18,6 +19,7 @@ use crate::{
     owner,
     predicate::Predicate,
     queue::{Priority, Queue},
+    runs::{Queued, Runs},
 };
 
 /// One declaration of the builder, carried out when the operator starts.
@@ -89,6 +91,8 @@ pub(crate) trait Load: Send + Sync {
     fn is_idle(&self) -> bool;
     /// Queues every object. Returns the controller's name and the keys.
     fn requeue_all(&self) -> (Arc<str>, Vec<ObjectKey>);
+    /// What is in the queue.
+    fn queued(&self) -> Vec<Queued>;
 }
 
 impl<R: AnyObject> Load for Wiring<R> {
@@ -105,6 +109,18 @@ impl<R: AnyObject> Load for Wiring<R> {
         }
         (self.controller.clone(), keys)
     }
+
+    fn queued(&self) -> Vec<Queued> {
+        let queued = |(key, place, time, failures): (ObjectKey, &str, Duration, u32)| Queued {
+            controller: self.controller.to_string(),
+            namespace: key.namespace().unwrap_or_default().to_owned(),
+            name: key.name().to_owned(),
+            place: place.to_owned(),
+            millis: u64::try_from(time.as_millis()).unwrap_or(u64::MAX),
+            failures,
+        };
+        self.queue.keys().into_iter().map(queued).collect()
+    }
 }
 
 /// What leads from a watch to the queue of a controller.
@@ -116,6 +132,7 @@ pub(crate) struct Wiring<R> {
     pub(super) namespaces: Vec<String>,
     pub(super) queue: Arc<Queue<ObjectKey>>,
     pub(super) metrics: ControllerMetrics,
+    pub(super) runs: Runs,
     pub(super) reader: Reader,
     pub(super) owned: Owned,
     /// The store of the reconciled kind, once it is there.
@@ -225,6 +242,7 @@ impl<R: AnyObject> Wiring<R> {
     ) -> u64 {
         let (queue, controller) = (self.queue.clone(), self.controller.clone());
         let (metrics, reader) = (self.metrics.clone(), self.reader.clone());
+        let (runs, kind) = (self.runs.clone(), store.kind().clone());
         let reconciled = self.reconciled.get().cloned();
         store.subscribe(Box::new(move |change: &Change<K>, origin: Option<&Origin>| {
             // What a filter would have said and what a mapping would have found is not known after a panic: the change
@@ -240,7 +258,11 @@ impl<R: AnyObject> Wiring<R> {
             let all = || reconciled.iter().flat_map(|store| store.keys()).collect();
             for key in found.unwrap_or_else(all) {
                 let own = origin.is_some_and(|run| run.controller == controller && run.key == key);
-                if !own && queue.add(key, priority) {
+                if own {
+                    continue;
+                }
+                runs.woke(&controller, &key, &kind, &change.key);
+                if queue.add(key, priority) {
                     metrics.added();
                 }
             }

@@ -8,7 +8,11 @@ use std::{
 
 use tokio::sync::watch;
 
-use crate::{ObjectKey, controller::Load};
+use crate::{
+    ObjectKey,
+    controller::Load,
+    runs::{Looked, Runs},
+};
 
 /// A hold on an operator that runs, or is about to. Clones share it.
 #[derive(Clone, Default)]
@@ -21,6 +25,7 @@ struct State {
     synced: watch::Sender<bool>,
     controllers: Mutex<Vec<Weak<dyn Load>>>,
     observers: RwLock<Vec<Observer>>,
+    runs: Runs,
     /// Whether the API server was told of the webhooks; `None` until that was tried.
     registered: watch::Sender<Option<Result<(), String>>>,
 }
@@ -122,6 +127,16 @@ impl Handle {
         });
         let run = Run { controller: controller.clone(), key: key.clone(), failure };
         observers.iter().for_each(|observer| observer(&run));
+    }
+
+    /// The runs that ended after the one with number `since`, and the queues. Runs are recorded for ten seconds from now.
+    pub fn look(&self, since: u64) -> Looked {
+        let queue = self.controllers().iter().flat_map(|controller| controller.queued()).collect();
+        Looked { runs: self.0.runs.look(since), queue }
+    }
+
+    pub(crate) fn runs(&self) -> &Runs {
+        &self.0.runs
     }
 
     /// Whether the API server was told where the webhooks are.

@@ -115,7 +115,7 @@ const run = async () => {
   await cluster("POST", "/api/v1/namespaces/default/configmaps", { metadata: { name: "h".repeat(253), annotations: { note: hostile } }, data: { page: hostile } });
   await page.fill("#text", "hhhh");
   await page.locator(".row").first().click();
-  await page.locator("#detail [data-part=yaml]").click();
+  await page.locator("#detail button[data-part=yaml]").click();
   await page.waitForSelector("#detail pre.yaml");
   claim(await page.locator("#detail img").count() === 0, "HTML in an object stays text");
 
@@ -123,14 +123,17 @@ const run = async () => {
   await page.fill("#text", "");
   await page.evaluate(() => document.getElementById("everything").click());
   const web = list.items.find((item) => /web/.test(item.metadata.name)) ?? list.items[0];
-  await row(web.metadata.name).click();
-  await page.locator("#detail [data-part=yaml]").click();
+  await page.fill("#text", `deployment default/${web.metadata.name}`);
+  await page.locator(".row", { has: page.locator(".kind", { hasText: /^Deployment$/ }) }).first().click();
+  await page.waitForSelector(`#detail h2:text-is("${web.metadata.name}")`);
+  await page.fill("#text", "");
+  await page.locator("#detail button[data-part=yaml]").click();
   await page.waitForSelector("#detail pre.yaml .who");
   await page.screenshot({ path: join(shots, "yaml-light.png") });
   await page.emulateMedia({ colorScheme: "dark" });
   await page.screenshot({ path: join(shots, "yaml-dark.png") });
   await page.emulateMedia({ colorScheme: "light" });
-  await page.locator("#detail [data-part=edit]").click();
+  await page.locator("#detail button[data-part=edit]").click();
   const editor = page.locator("#detail .editor");
   await editor.fill((await editor.inputValue()).replace("spec:\n", "spec:\n  nonsense: true\n"));
   await page.waitForSelector("#detail .outcome.bad");
@@ -143,7 +146,7 @@ const run = async () => {
   const pod = pods.items[0].metadata.name;
   await page.fill("#text", pod);
   await row(pod).click();
-  await page.locator("#detail [data-part=overview]").click();
+  await page.locator("#detail button[data-part=overview]").click();
   await page.locator("#detail [data-fault=crash-loop]").click();
   await until("the failed Pod", async () => (await page.locator(".row .mark.Failed, .row .mark.InProgress").count()) > 0);
   await page.fill("#text", "");
@@ -151,7 +154,7 @@ const run = async () => {
   await page.screenshot({ path: join(shots, "fault-light.png") });
   claim(true, "a Pod that fails by hand is seen to fail");
   await page.locator("#detail [data-fault='']").click();
-  await page.locator("#detail [data-part=history]").click();
+  await page.locator("#detail button[data-part=history]").click();
   await page.waitForSelector("#detail .versions .diff");
   await page.screenshot({ path: join(shots, "history-light.png") });
   await page.locator("#detail .close").click();
@@ -167,7 +170,10 @@ const run = async () => {
   }
   await page.goto(`${url.replace(/\?.*/, "")}#reconciles`);
   await page.waitForSelector(".bar", { timeout: 20_000 });
-  await page.locator(".bar").last().click();
+  // The last run that wrote something.
+  await page.locator(".bar").last().waitFor();
+  const wrote = page.locator(".bar:not([title*=\" 0/\"])");
+  await wrote.nth(Math.max(0, await wrote.count() - 1)).click();
   await page.waitForSelector("#detail .requests, #detail .hint");
   await page.screenshot({ path: join(shots, "reconciles-light.png") });
   claim(true, "runs are shown");

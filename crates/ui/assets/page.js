@@ -441,7 +441,8 @@
   // ---- Reconciles ----
 
   let runs = [], queue = [];
-  const micros = (us) => us < 1000 ? `${us} µs` : us < 1e6 ? `${(us / 1000).toFixed(1)} ms` : `${(us / 1e6).toFixed(1)} s`;
+  const micros = (us) => us < 1000 ? `${us} µs` : us < 1e6 ? `${(us / 1000).toFixed(1)} ms` : us < 12e7 ? `${(us / 1e6).toFixed(1)} s`
+    : us < 72e8 ? `${Math.floor(us / 6e7)} min` : `${Math.floor(us / 36e8)} h`;
   const place = (run) => run.namespace ? `${run.namespace}/${run.name}` : run.name;
 
   const drawRuns = () => {

@@ -210,7 +210,7 @@ async fn create(app: &App, target: &Target, object: &Value) -> Result<Value, kub
 /// What is to be written so that an object is again what it was: without what only the server says.
 fn restored(then: &Value, now: Option<&Value>) -> Value {
     let mut object = then.clone();
-    if let Some(metadata) = object["metadata"].as_object_mut() {
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
         for name in [
             "uid",
             "resourceVersion",

@@ -54,7 +54,7 @@ pub fn lines(object: &Value) -> Vec<Line> {
         .collect();
     let mut writer = Writer { lines: Vec::new() };
     let mut shown = object.clone();
-    if let Some(metadata) = shown["metadata"].as_object_mut() {
+    if let Some(metadata) = shown.get_mut("metadata").and_then(Value::as_object_mut) {
         metadata.remove("managedFields");
     }
     match &shown {
@@ -184,7 +184,8 @@ fn key(key: &str) -> String {
     if is_plain(key) { key.to_owned() } else { quoted(key) }
 }
 
-fn scalar(value: &Value) -> String {
+/// A value without parts in one line.
+pub(crate) fn scalar(value: &Value) -> String {
     match value {
         Value::String(text) if is_plain(text) => text.clone(),
         Value::String(text) => quoted(text),

@@ -18,18 +18,29 @@ pub struct Write {
     pub writers: Vec<String>,
 }
 
-/// Who wrote a version: those whose entries in the server's book are new or other than before.
+/// Who wrote a version: those whose entries in the server's book are new or other than before. Where none is, because
+/// somebody wrote again within a second: those who own what is new, or else those whose entries are gone.
 pub fn writers(before: Option<&Value>, after: &Value) -> Vec<String> {
     let entries =
         |object: &Value| object["metadata"]["managedFields"].as_array().cloned().unwrap_or_default();
-    let known = before.map(entries).unwrap_or_default();
-    let mut names: Vec<String> = Vec::new();
-    for entry in entries(after) {
-        let name = entry["manager"].as_str().unwrap_or_default();
-        if !known.contains(&entry) && !names.iter().any(|known| known == name) {
-            names.push(name.to_owned());
+    let name = |entry: &Value| entry["manager"].as_str().unwrap_or_default().to_owned();
+    let (known, now) = (before.map(entries).unwrap_or_default(), entries(after));
+    let mut names: Vec<String> = now.iter().filter(|entry| !known.contains(entry)).map(name).collect();
+    if names.is_empty()
+        && let Some(before) = before
+    {
+        let (managers, old) = (lines::managers(after), lines::lines(&without_books(before)));
+        let books = |line: &lines::Line| line.text.trim_start().starts_with("resourceVersion:");
+        let is_new = |line: &&lines::Line| !books(line) && !old.iter().any(|known| known.text == line.text);
+        let owners = lines::lines(after);
+        let owners = owners.iter().filter(is_new).flat_map(|line| line.owners.iter().copied());
+        names = owners.filter_map(|owner| Some(managers.get(owner)?.name.clone())).collect();
+        if names.is_empty() {
+            names = known.iter().filter(|entry| !now.contains(entry)).map(name).collect();
         }
     }
+    let mut seen = std::collections::BTreeSet::new();
+    names.retain(|name| seen.insert(name.clone()));
     names
 }
 
@@ -111,7 +122,7 @@ pub fn unified(before: Option<&Value>, after: Option<&Value>) -> String {
 
 fn without_books(object: &Value) -> Value {
     let mut object = object.clone();
-    if let Some(metadata) = object["metadata"].as_object_mut() {
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
         metadata.remove("managedFields");
         metadata.remove("resourceVersion");
     }
@@ -168,6 +179,10 @@ mod tests {
         assert_eq!(writers(None, &first), ["a", "b"]);
         assert_eq!(writers(Some(&first), &object(json!([a, later]))), ["b"]);
         assert!(writers(Some(&first), &first).is_empty());
+        assert_eq!(writers(Some(&first), &object(json!([a]))), ["b"], "whose entry is gone");
+        // Twice within a second: the book is the same, the value is not.
+        let counted = |count: i64| json!({"metadata": {"managedFields": [a, {"manager": "c", "fieldsV1": {"f:count": {}}}]}, "count": count});
+        assert_eq!(writers(Some(&counted(1)), &counted(2)), ["c"]);
     }
 
     #[test]

@@ -207,12 +207,13 @@ fn yaml(object: &Value, query: &Query, words: &Words) -> Markup {
 fn mask(object: &Value) -> Value {
     let mut object = object.clone();
     for field in ["data", "stringData"] {
-        for value in object[field].as_object_mut().into_iter().flat_map(|map| map.values_mut()) {
+        let values = object.get_mut(field).and_then(Value::as_object_mut);
+        for value in values.into_iter().flat_map(|map| map.values_mut()) {
             *value = "\u{2022}\u{2022}\u{2022}\u{2022}\u{2022}\u{2022}".into();
         }
     }
     // kubectl keeps a copy of everything that was applied.
-    let annotations = object["metadata"]["annotations"].as_object_mut();
+    let annotations = object.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut);
     if let Some(copy) =
         annotations.and_then(|map| map.get_mut("kubectl.kubernetes.io/last-applied-configuration"))
     {
@@ -336,8 +337,7 @@ fn what(happened: history::Happened, words: &Words) -> &'static str {
 fn fields(writes: &BTreeMap<String, Vec<history::Write>>, words: &Words) -> Markup {
     let value = |write: &history::Write| match &write.value {
         None => "\u{2205}".to_owned(),
-        Some(Value::String(text)) => text.chars().take(120).collect(),
-        Some(other) => other.to_string(),
+        Some(value) => lines::scalar(value).chars().take(120).collect(),
     };
     html! {
         h3 { (words.why) }

@@ -56,14 +56,14 @@ pub(crate) async fn run(app: &App, query: &Query, language: Language) -> Markup 
             ol.requests {
                 @for (request, wrote) in run.requests.iter().zip(&wrote) {
                     li {
-                        details {
+                        details open[wrote.is_some()] {
                             summary {
                                 span class={"method " (request.method)} { (request.method) }
                                 code { (request.path.split('?').next().unwrap_or_default()) }
                                 span class={"right " (if (200..300).contains(&request.code) { "" } else { "bad" })} { (request.code) " · " (duration(request.took)) }
                             }
                             @if let Some(difference) = wrote { p.hint { (words.wrote) } (diff(difference)) }
-                            @if !request.body.is_empty() { p.hint { (words.sent) } pre.log { (pretty(&request.body)) } }
+                            @if !request.body.is_empty() { details { summary { (words.sent) } pre.log { (pretty(&request.body)) } } }
                         }
                     }
                 }

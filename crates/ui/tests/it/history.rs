@@ -57,7 +57,10 @@ async fn every_version_is_told_with_its_writer_also_of_an_object_that_is_gone() 
     let diff = unified(Some(&known.versions[0].object), Some(&known.versions[1].object));
     assert!(diff.contains("-  a: \"1\"\n+  a: \"2\"\n"), "{diff}");
 
-    Api::<ConfigMap>::namespaced(client.clone(), "default").delete("c", &DeleteParams::default()).await.unwrap();
+    Api::<ConfigMap>::namespaced(client.clone(), "default")
+        .delete("c", &DeleteParams::default())
+        .await
+        .unwrap();
     let known = history(&client, &kind, Some("default"), "c").await.unwrap();
     assert_eq!(known.versions.last().unwrap().happened, Happened::Deleted);
     assert_eq!(known.versions.len(), 4);

@@ -62,6 +62,13 @@ image:
     rustup target add x86_64-unknown-linux-musl aarch64-unknown-linux-musl
     cargo test --package windlass-cli --test image -- --nocapture
 
+# The page in Debian's Chromium: what it shows, how fast, and screenshots in target/screenshots (needs chromium and npm)
+browser:
+    cargo build
+    npm install --prefix "${CARGO_TARGET_DIR:-target}/browser" --no-save --no-package-lock --no-audit --no-fund playwright-core@1.65
+    cp xtask/browser/page.mjs "${CARGO_TARGET_DIR:-target}/browser/"
+    node "${CARGO_TARGET_DIR:-target}/browser/page.mjs" "${CARGO_TARGET_DIR:-target}/debug/windlass" "${CARGO_TARGET_DIR:-target}/screenshots"
+
 # Attacks on the built control plane, on loopback: what must hold, in less than two minutes (needs unshare and mount)
 attack:
     cargo xtask attack --quick

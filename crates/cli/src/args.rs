@@ -8,6 +8,7 @@ mod image;
 mod operators;
 mod output;
 mod package;
+mod page;
 mod project;
 
 use clap::{ArgAction, Parser, Subcommand};
@@ -34,6 +35,7 @@ pub(crate) use self::{
         ChannelArgs, FactsArgs, ManifestsArgs, OperatorsBundleArgs, OperatorsManifestsArgs, PackageFormat,
         WriteArgs,
     },
+    page::{HistoryArgs, PageArgs, SinceArgs, UiArgs},
     project::{ConnectionArgs, DoctorArgs, ExplainRbacArgs, ProjectRunArgs},
 };
 use scaffold::{CreateCommand, DeleteCommand, InitArgs, UpgradeArgs};
@@ -99,6 +101,12 @@ pub(crate) enum Command {
     Image(ImageCommand),
     /// Look whether everything is there that Windlass, the project and its cluster need
     Doctor(DoctorArgs),
+    /// Show a cluster in the browser: its objects, what happens to them, and what operators do
+    Ui(UiArgs),
+    /// Show what an object was before, and who wrote it, as far as the cluster still knows
+    History(HistoryArgs),
+    /// Show what has changed in a cluster
+    Diff(SinceArgs),
     /// The embedded cluster on its own, in the foreground or the background
     Cluster(ClusterGroup),
     /// The operators, on a cluster of yours

@@ -53,6 +53,9 @@ pub(crate) struct Facts {
     /// Where its log is, if it runs in the background.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) log: Option<PathBuf>,
+    /// The link of its page, with the token.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) page: Option<String>,
     pub(crate) nodes: u16,
     pub(crate) fsync: bool,
     pub(crate) started: Timestamp,

@@ -10,6 +10,8 @@ pub(crate) mod image;
 mod init;
 mod operators;
 pub(crate) mod package;
+mod page;
+mod past;
 mod run;
 mod scaffold;
 mod subcommand;
@@ -22,7 +24,7 @@ mod upgrade;
 use std::time::Duration;
 
 use clap::CommandFactory;
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::{EnvFilter, Layer, layer::SubscriberExt, util::SubscriberInitExt};
 
 use crate::{
     args::{
@@ -73,6 +75,12 @@ pub(crate) fn execute(cli: Cli, printer: Printer) -> Result<(), Error> {
         Command::Image(ImageCommand::Push(args)) => block_on(image::push(&args, printer)),
         Command::Image(ImageCommand::Load(args)) => image::load(&args, printer),
         Command::Doctor(args) => block_on(doctor::run(&args, printer)),
+        Command::Ui(args) => {
+            start_logging(cli.verbose)?;
+            block_on(page::ui(&args, printer))
+        }
+        Command::History(args) => block_on(past::of(&args, printer)),
+        Command::Diff(args) => block_on(past::since(&args, printer)),
         Command::Cluster(ClusterGroup { command }) => match command {
             ClusterCommand::Up(args) => {
                 start_logging(cli.verbose)?;
@@ -137,6 +145,7 @@ fn start_logging(verbose: u8) -> Result<(), Error> {
     let filter = filter.unwrap_or_else(|| level.to_owned());
     let parsed = EnvFilter::try_new(&filter).map_err(|source| Error::LogFilter(filter, source))?;
     let colours = anstream::AutoStream::choice(&std::io::stderr()) != anstream::ColorChoice::Never;
-    tracing_subscriber::fmt().with_env_filter(parsed).with_writer(anstream::stderr).with_ansi(colours).init();
+    let lines = tracing_subscriber::fmt::layer().with_writer(anstream::stderr).with_ansi(colours);
+    tracing_subscriber::registry().with(lines.with_filter(parsed)).with(windlass::runs::layer()).init();
     Ok(())
 }

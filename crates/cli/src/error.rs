@@ -48,6 +48,18 @@ pub(crate) enum Error {
     FindCluster(#[source] Box<windlass::kube::config::InferConfigError>),
     #[error("failed to make a client for the cluster")]
     Client(#[source] Box<windlass::kube::Error>),
+    #[error("failed to reach the cluster")]
+    Reach(#[source] Box<windlass::kube::Error>),
+    #[error(transparent)]
+    Page(windlass_ui::Error),
+    #[error(transparent)]
+    History(windlass_ui::history::Error),
+    #[error("the cluster serves no kind {0:?}")]
+    NoKind(String),
+    #[error("there is no {kind} {name:?}, and the cluster remembers none")]
+    NoVersions { kind: String, name: String },
+    #[error("no version of the object has a field {0:?}")]
+    NoField(String),
     #[error("failed to generate the manifests")]
     Generate(#[source] Box<windlass_operators::manifests::Error>),
     #[error(transparent)]
@@ -142,6 +154,14 @@ impl Error {
                 "name a kubeconfig with --kubeconfig FILE, or start a cluster with `windlass cluster up`"
                     .into(),
             ),
+            Self::Page(windlass_ui::Error::Listen(..)) => {
+                Some("choose another port, or 0 for any that is free".into())
+            }
+            Self::NoKind(_) => {
+                Some("write it as `kubectl api-resources` lists it, such as deployments.apps".into())
+            }
+            Self::NoVersions { .. } => Some("it may be in another namespace: -n NAMESPACE".into()),
+            Self::NoField(_) => Some("write it as in spec.template.spec.containers[web].image".into()),
             Self::Clusters(error) => error.hint(),
             Self::Project(error) => error.hint(),
             Self::Debugger(error) => Some(error.hint()),
@@ -188,6 +208,12 @@ impl Error {
             | Self::ReadKubeconfig { .. }
             | Self::FindCluster(_)
             | Self::Client(_)
+            | Self::Reach(_)
+            | Self::Page(_)
+            | Self::History(_)
+            | Self::NoKind(_)
+            | Self::NoVersions { .. }
+            | Self::NoField(_)
             | Self::WebhookUrl(_)
             | Self::Deploy(_)
             | Self::NoImage

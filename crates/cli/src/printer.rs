@@ -16,6 +16,8 @@ const LABEL: Style = AnsiColor::Cyan.on_default();
 const GOOD: Style = AnsiColor::Green.on_default().bold();
 const SO_SO: Style = AnsiColor::Yellow.on_default().bold();
 const BAD: Style = AnsiColor::Red.on_default().bold();
+const ADDED: Style = AnsiColor::Green.on_default();
+const REMOVED: Style = AnsiColor::Red.on_default();
 const FAINT: Style = Style::new().dimmed();
 
 /// The width of the labels, so that what follows them lines up.
@@ -92,6 +94,20 @@ impl Printer {
         let Some(fix) = fix else { return Ok(()) };
         let fix = width::wrapped(fix, INDENT + "fix: ".len(), self.columns);
         self.line(format_args!("{:INDENT$}{LABEL}fix{LABEL:#}: {fix}", ""))
+    }
+
+    /// A difference, with what is new and what is gone in colours.
+    pub(crate) fn diff(self, diff: &str) -> Result<(), Error> {
+        for line in diff.lines() {
+            let style = match line.as_bytes().first() {
+                Some(b'+') => ADDED,
+                Some(b'-') => REMOVED,
+                Some(b'@') => FAINT,
+                _ => Style::new(),
+            };
+            self.line(format_args!("  {style}{line}{style:#}"))?;
+        }
+        Ok(())
     }
 
     /// A line, or an empty one.

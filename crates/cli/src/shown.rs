@@ -7,7 +7,7 @@ use clap::{Parser, error::ErrorKind};
 
 use crate::args::Cli;
 
-const PAGES: [&str; 14] = [
+const PAGES: [&str; 16] = [
     "ARCHITECTURE.md",
     "CONTRIBUTING.md",
     "README.md",
@@ -15,6 +15,8 @@ const PAGES: [&str; 14] = [
     "docs/README.md",
     "docs/coming-from-kubebuilder.md",
     "docs/coming-from-kubebuilder.zh-CN.md",
+    "docs/page.md",
+    "docs/page.zh-CN.md",
     "docs/shipping.md",
     "docs/shipping.zh-CN.md",
     "docs/testing.md",

@@ -8,7 +8,10 @@ use std::{
 
 use tokio::sync::watch;
 
-use crate::object::ObjectKey;
+use crate::{
+    object::ObjectKey,
+    runs::{Looked, Queued, Runs},
+};
 
 /// The work of a controller, as the operator sees it.
 pub(crate) trait Load: Send + Sync {
@@ -16,6 +19,8 @@ pub(crate) trait Load: Send + Sync {
     fn is_idle(&self) -> bool;
     /// Queues every object. Returns the controller's name and the keys.
     fn requeue_all(&self) -> (Arc<str>, Vec<ObjectKey>);
+    /// What is in the queue.
+    fn queued(&self) -> Vec<Queued>;
 }
 
 /// A hold on an operator that runs, or is about to. Clones share it.
@@ -29,6 +34,7 @@ struct State {
     synced: watch::Sender<bool>,
     controllers: Mutex<Vec<Weak<dyn Load>>>,
     observers: RwLock<Vec<Observer>>,
+    runs: Runs,
     /// Whether the API server was told of the webhooks; `None` until that was tried.
     registered: watch::Sender<Option<Result<(), String>>>,
 }
@@ -130,6 +136,16 @@ impl Handle {
         });
         let run = Run { controller: controller.clone(), key: key.clone(), failure };
         observers.iter().for_each(|observer| observer(&run));
+    }
+
+    /// The runs that ended after the one with number `since`, and the queues. Runs are recorded for ten seconds from now.
+    pub fn look(&self, since: u64) -> Looked {
+        let queue = self.controllers().iter().flat_map(|controller| controller.queued()).collect();
+        Looked { runs: self.0.runs.look(since), queue }
+    }
+
+    pub(crate) fn runs(&self) -> &Runs {
+        &self.0.runs
     }
 
     /// Whether the API server was told where the webhooks are.

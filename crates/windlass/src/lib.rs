@@ -138,6 +138,7 @@ pub mod owner;
 pub mod pods;
 pub mod queue;
 pub mod rbac;
+pub mod runs;
 pub mod testing;
 pub mod webhook;
 

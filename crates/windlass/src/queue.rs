@@ -202,6 +202,12 @@ impl<K: QueueKey> Queue<K> {
         }
     }
 
+    /// Every key, where it is (`ready`, `waiting`, `running`), for how long it has been there or will be, and how often it
+    /// has failed in a row.
+    pub(crate) fn keys(&self) -> Vec<(K, &'static str, Duration, u32)> {
+        self.lock().keys(Instant::now())
+    }
+
     /// Whether no key runs and none is ready. Keys whose time has not come do not count.
     pub fn is_idle(&self) -> bool {
         self.lock().is_idle(Instant::now())

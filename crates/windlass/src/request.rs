@@ -17,6 +17,7 @@ use serde_json::Value;
 use crate::{
     error::{Error, Result},
     object::{AnyObject, Kind, ObjectKey},
+    runs,
     wire::{self, Fresh},
 };
 
@@ -62,7 +63,7 @@ async fn get_text(
         target.get(key.name(), &params)
     };
     let request = request.map_err(|e| fail(kube::Error::BuildRequest(e)))?;
-    match client.request_text(request).await {
+    match runs::send(client, request).await {
         Ok(text) => Ok(Some(text)),
         Err(kube::Error::Api(status)) if status.is_not_found() => Ok(None),
         Err(error) => Err(fail(error)),
@@ -126,7 +127,7 @@ async fn create_text(
     let params = PostParams { field_manager: Some(manager.to_owned()), ..PostParams::default() };
     let data = serde_json::to_vec(body).map_err(|e| fail(kube::Error::SerdeError(e)))?;
     let request = target(kind, key).create(&params, data).map_err(|e| fail(kube::Error::BuildRequest(e)))?;
-    client.request_text(request).await.map_err(fail)
+    runs::send(client, request).await.map_err(fail)
 }
 
 pub(crate) async fn patch<K: AnyObject>(
@@ -157,7 +158,7 @@ async fn patch_text(
         None => target.patch(key.name(), params, patch),
         Some(subresource) => target.patch_subresource(subresource, key.name(), params, patch),
     };
-    client.request_text(request.map_err(|e| fail(kube::Error::BuildRequest(e)))?).await.map_err(fail)
+    runs::send(client, request.map_err(|e| fail(kube::Error::BuildRequest(e)))?).await.map_err(fail)
 }
 
 pub(crate) async fn delete<K: AnyObject>(
@@ -180,7 +181,7 @@ async fn delete_text(
     let fail = |source| failed("delete", kind, key, source);
     let request =
         target(kind, key).delete(key.name(), params).map_err(|e| fail(kube::Error::BuildRequest(e)))?;
-    match client.request_text(request).await {
+    match runs::send(client, request).await {
         Ok(text) if is_status(&text).map_err(|e| fail(kube::Error::SerdeError(e)))? => Ok(None),
         Ok(text) => Ok(Some(text)),
         Err(kube::Error::Api(status)) if status.is_not_found() => Ok(None),

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::output::OutputArgs;
+use super::{output::OutputArgs, page::PageArgs};
 use crate::clusters::{DEFAULT, check_name};
 
 const EXAMPLES: &str = "\
@@ -59,6 +59,9 @@ pub(crate) struct ClusterArgs {
     /// How many simulated nodes there are
     #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=100))]
     pub(crate) nodes: u16,
+
+    #[command(flatten)]
+    pub(crate) page: PageArgs,
 }
 
 impl ClusterArgs {
@@ -110,6 +113,7 @@ impl UpArgs {
                 data_dir: None,
                 unsafe_no_fsync: !facts.fsync,
                 nodes: facts.nodes,
+                page: PageArgs { page_port: 0, no_page: facts.page.is_none() },
             },
             name: Some(name.to_owned()),
             detach: true,

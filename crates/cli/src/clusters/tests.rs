@@ -14,6 +14,7 @@ fn facts(log: Option<PathBuf>) -> Facts {
         kubeconfig: "kubeconfig".into(),
         data_dir: None,
         log,
+        page: None,
         nodes: 1,
         fsync: true,
         started: Timestamp::UNIX_EPOCH,

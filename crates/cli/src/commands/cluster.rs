@@ -20,8 +20,10 @@ use windlass::{
     },
 };
 use windlass_cluster::{Cluster, Identity, Listening};
+use windlass_ui::Operators;
 
 pub(super) use self::named::{down, kubeconfig, reset, status};
+use super::page::{self, Served};
 use crate::{
     args::{ClusterArgs, UpArgs},
     clusters::{Facts, Held, Home},
@@ -44,6 +46,8 @@ pub(super) struct Running {
     kubeconfig: Kubeconfig,
     listening: Listening,
     kept: Option<String>,
+    operators: Operators,
+    page: Option<Served>,
 }
 
 impl Running {
@@ -70,7 +74,10 @@ impl Running {
         let time = begin.elapsed().as_millis();
         let kept = format!("ready in {time} ms, kept {}", args.place());
         tell(printer, &listening.url, kept, &path)?;
-        Ok(Self { cluster, kubeconfig, listening, kept: args.data_dir.is_some().then(|| args.place()) })
+        let operators = Operators::default();
+        let page = page::serve(&args.page, cluster.client(), operators.clone(), printer).await?;
+        let kept = args.data_dir.is_some().then(|| args.place());
+        Ok(Self { cluster, kubeconfig, listening, kept, operators, page })
     }
 
     /// What others are told of it.
@@ -83,6 +90,7 @@ impl Running {
             kubeconfig: self.kubeconfig.path().to_owned(),
             data_dir: args.data_dir.as_ref().map(absolute),
             log,
+            page: self.page.as_ref().map(|page| page.url().to_owned()),
             nodes: args.nodes,
             fsync: !args.unsafe_no_fsync,
             started: Timestamp::now(),
@@ -98,6 +106,7 @@ impl Running {
             limited: self.cluster.client_as(account),
             kubeconfig: self.kubeconfig.path().to_owned(),
             kept: self.kept.clone(),
+            operators: self.operators.clone(),
         }
     }
 
@@ -120,6 +129,8 @@ pub(super) struct Reach {
     pub(super) limited: Client,
     kubeconfig: PathBuf,
     kept: Option<String>,
+    /// Those whose reconciles the page shows.
+    pub(super) operators: Operators,
 }
 
 impl Reach {

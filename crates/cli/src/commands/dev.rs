@@ -89,6 +89,7 @@ async fn work(
     let chosen = chosen(&args.only);
     let client = reach.client.clone();
     let operator = operator("windlass", chosen.iter().copied());
+    reach.operators.add(operator.handle());
     install::crds(&client, operator.crds()).await.map_err(|error| Error::Install(error.into()))?;
     printer.fact("crds", crd_names(&chosen))?;
 

@@ -48,6 +48,11 @@ impl Running {
         }
     }
 
+    /// What was read so far.
+    pub(crate) fn seen(&self) -> &[String] {
+        &self.seen
+    }
+
     /// As `kill -9` does.
     pub(crate) fn kill(mut self) {
         self.child.kill().unwrap();

@@ -8,5 +8,6 @@ mod crd;
 mod deploy;
 mod dev;
 mod package;
+mod page;
 mod restart;
 mod scaffold;

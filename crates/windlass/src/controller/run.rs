@@ -30,6 +30,7 @@ use crate::{
     queue::{Outcome, Queue},
     rbac::{Call, Declared, Permit},
     reconciler::{Action, Reconciler},
+    runs,
     watches::{Setup, Watches, Wiring},
     wire::FieldManager,
 };
@@ -120,6 +121,7 @@ impl<C: Reconciler> Runnable for Controller<C> {
             namespaces: if self.namespaces.is_empty() { start.namespaces.to_vec() } else { self.namespaces },
             queue: queue.clone(),
             metrics: metrics.clone(),
+            runs: start.handle.runs().clone(),
             reader: Reader::new(name.clone()),
             owned: Owned::default(),
             reconciled: OnceLock::new(),
@@ -301,6 +303,11 @@ impl Judged {
         Self { outcome, verdict, failure: None }
     }
 
+    /// The failure, for a record.
+    fn told(&self) -> Option<(String, String)> {
+        self.failure.as_ref().map(|(reason, message)| ((*reason).to_owned(), message.clone()))
+    }
+
     fn failed(outcome: Outcome, verdict: RunResult, reason: &'static str, message: String) -> Self {
         Self { outcome, verdict, failure: Some((reason, message)) }
     }
@@ -384,19 +391,32 @@ impl Worker {
             let started = Instant::now();
             let mut run = Run { worker: self, key: &job.key, ended: false };
             let object = self.attempts.object(&job.key);
-            let judged = async {
+            let record = self.handle.runs().begin(&self.shared.controller, &self.kind, &job.key, job.waited);
+            let attempt = async {
                 let ended = self.attempts.attempt(&job.key, object.clone()).await;
                 self.judge(&job.key, object.is_some(), ended)
             }
-            .instrument(span)
-            .await;
+            .instrument(span);
+            let judged = runs::within(record.clone(), attempt).await;
             if let (Some(object), Some((reason, message))) = (object.as_deref(), &judged.failure) {
                 self.warn(object.metadata(), reason, message);
             }
             run.ended = true;
+            let told = record.map(|record| (record, judged.told()));
             // Before the queue: what is idle has been told of.
             self.handle.ran(&self.shared.controller, &job.key, judged.failure);
             let retry = self.queue.finish(&job.key, judged.outcome);
+            if let Some((record, failure)) = told {
+                self.handle.runs().end(
+                    &record,
+                    judged.verdict,
+                    failure,
+                    retry.or(match judged.outcome {
+                        Outcome::RequeueAfter(delay) => Some(delay),
+                        Outcome::Done | Outcome::Failed => None,
+                    }),
+                );
+            }
             self.metrics.finished(judged.verdict, started.elapsed(), retry.is_some());
         }
     }

@@ -7,6 +7,7 @@ use tracing_subscriber::{EnvFilter, Layer, layer::SubscriberExt, util::Subscribe
 use super::settings::{LogFormat, Settings};
 #[cfg(feature = "otlp")]
 use super::traces;
+use crate::runs;
 
 /// Why logging cannot begin.
 #[derive(Debug, thiserror::Error)]
@@ -50,16 +51,18 @@ pub(super) fn start(settings: &Settings, operator: &str) -> Result<Logging, Erro
         LogFormat::Text => lines.boxed(),
         LogFormat::Json => lines.json().boxed(),
     };
-    let registry = tracing_subscriber::registry().with(lines);
+    let registry = tracing_subscriber::registry().with(lines.with_filter(filter)).with(runs::layer());
     #[cfg(not(feature = "otlp"))]
     {
-        let _ = registry.with(filter).try_init();
+        let _ = registry.try_init();
         Ok(Logging::default())
     }
     #[cfg(feature = "otlp")]
     {
         let traces = traces::Traces::from_env(operator)?;
-        let _ = registry.with(traces.as_ref().map(traces::Traces::layer)).with(filter).try_init();
+        let spans =
+            traces.as_ref().map(|traces| traces.layer().with_filter(EnvFilter::new(quietened(level))));
+        let _ = registry.with(spans).try_init();
         Ok(Logging { traces })
     }
 }

@@ -5,19 +5,41 @@ use std::{fmt::Write, future::Future, net::SocketAddr};
 use axum::{
     Router,
     extract::{RawQuery, State},
-    http::{StatusCode, header::CONTENT_TYPE},
+    http::{
+        HeaderMap, StatusCode,
+        header::{CONTENT_TYPE, HOST},
+    },
     response::{IntoResponse, Response},
     routing::get,
     serve::Listener,
 };
 use tokio::net::TcpListener;
 
-use super::Probes;
+use super::{Handle, Probes};
 use crate::metrics::Metrics;
 
 /// `/metrics` in the OpenMetrics text format.
 pub(super) fn metrics(metrics: Metrics) -> Router {
     Router::new().route("/metrics", get(show_metrics)).with_state(metrics)
+}
+
+/// `/debug/runs`: what reconciles do, recorded while somebody asks. It holds what was written, so it is only for whom may
+/// read the metrics, or for this machine: then no other name may lead to it.
+pub(super) fn runs(handle: Handle, guarded: bool) -> Router {
+    let show = move |headers: HeaderMap, RawQuery(query): RawQuery| async move {
+        let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+        let host = host.rsplit_once(':').map_or(host, |(host, _)| host);
+        if !guarded && !["127.0.0.1", "localhost", "[::1]"].contains(&host) {
+            return StatusCode::MISDIRECTED_REQUEST.into_response();
+        }
+        let since = query.as_deref().and_then(|query| query.strip_prefix("since=")?.parse().ok());
+        let looked = serde_json::to_string(&handle.look(since.unwrap_or(0)));
+        looked.map_or_else(
+            |_| StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+            |looked| ([(CONTENT_TYPE, "application/json")], looked).into_response(),
+        )
+    };
+    Router::new().route("/debug/runs", get(show))
 }
 
 /// `/healthz` answers as long as the process does; `/readyz` when the caches are filled and the watches healthy.

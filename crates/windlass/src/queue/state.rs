@@ -228,6 +228,19 @@ impl<K: QueueKey> State<K> {
         depth
     }
 
+    /// Every key, where it is, since or until when, and its failures in a row.
+    pub(crate) fn keys(&self, now: Instant) -> Vec<(K, &'static str, Duration, u32)> {
+        let seen = |(key, item): (&K, &Item)| {
+            let (stage, time) = match item.place {
+                Stage::Ready { since, .. } => ("ready", now.saturating_duration_since(since)),
+                Stage::Waiting { until, .. } => ("waiting", until.saturating_duration_since(now)),
+                Stage::Running { since } => ("running", now.saturating_duration_since(since)),
+            };
+            (key.clone(), stage, time, item.failures)
+        };
+        self.items.iter().map(seen).collect()
+    }
+
     /// Every key that could be handed out now, with its priority.
     #[cfg(test)]
     pub(crate) fn ready_keys(&mut self, now: Instant) -> Vec<(i32, K)> {

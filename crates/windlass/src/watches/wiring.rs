@@ -4,6 +4,7 @@ use std::{
     future::Future,
     pin::Pin,
     sync::{Arc, Mutex, OnceLock, PoisonError},
+    time::Duration,
 };
 
 use super::Watch;
@@ -18,6 +19,7 @@ use crate::{
     owner,
     predicate::Predicate,
     queue::{Priority, Queue},
+    runs::{Queued, Runs},
 };
 
 /// One declaration of the builder, carried out when the operator starts.
@@ -45,6 +47,18 @@ impl<R: AnyObject> Load for Wiring<R> {
         }
         (self.controller.clone(), keys)
     }
+
+    fn queued(&self) -> Vec<Queued> {
+        let queued = |(key, place, time, failures): (ObjectKey, &str, Duration, u32)| Queued {
+            controller: self.controller.to_string(),
+            namespace: key.namespace().unwrap_or_default().to_owned(),
+            name: key.name().to_owned(),
+            place: place.to_owned(),
+            millis: u64::try_from(time.as_millis()).unwrap_or(u64::MAX),
+            failures,
+        };
+        self.queue.keys().into_iter().map(queued).collect()
+    }
 }
 
 /// What leads from a watch to the queue of a controller.
@@ -56,6 +70,7 @@ pub(crate) struct Wiring<R> {
     pub(crate) namespaces: Vec<String>,
     pub(crate) queue: Arc<Queue<ObjectKey>>,
     pub(crate) metrics: ControllerMetrics,
+    pub(crate) runs: Runs,
     pub(crate) reader: Reader,
     pub(crate) owned: Owned,
     /// The store of the reconciled kind, once it is there.
@@ -165,6 +180,7 @@ impl<R: AnyObject> Wiring<R> {
     ) -> u64 {
         let (queue, controller) = (self.queue.clone(), self.controller.clone());
         let (metrics, reader) = (self.metrics.clone(), self.reader.clone());
+        let (runs, kind) = (self.runs.clone(), store.kind().clone());
         let reconciled = self.reconciled.get().cloned();
         store.subscribe(Box::new(move |change: &Change<K>, origin: Option<&Origin>| {
             // What a filter would have said and what a mapping would have found is not known after a panic: the change
@@ -180,7 +196,11 @@ impl<R: AnyObject> Wiring<R> {
             let all = || reconciled.iter().flat_map(|store| store.keys()).collect();
             for key in found.unwrap_or_else(all) {
                 let own = origin.is_some_and(|run| run.controller == controller && run.key == key);
-                if !own && queue.add(key, priority) {
+                if own {
+                    continue;
+                }
+                runs.woke(&controller, &key, &kind, &change.key);
+                if queue.add(key, priority) {
                     metrics.added();
                 }
             }

@@ -64,7 +64,14 @@ fn spawn(place: &ClusterDirectory, args: &UpArgs, verbose: u8) -> std::io::Resul
     if let Some(path) = &cluster.data_dir {
         command.arg("--data-dir").arg(absolute(path)?);
     }
-    let switches = [("--unsafe-no-fsync", cluster.unsafe_no_fsync), ("--in-memory", args.in_memory)];
+    if cluster.page.page_port != 0 {
+        command.args(["--page-port", &cluster.page.page_port.to_string()]);
+    }
+    let switches = [
+        ("--unsafe-no-fsync", cluster.unsafe_no_fsync),
+        ("--in-memory", args.in_memory),
+        ("--no-page", cluster.page.no_page),
+    ];
     command.args(switches.iter().filter(|(_, on)| *on).map(|(flag, _)| flag));
     // Its own folder, so that it keeps nobody from removing the one it was started in.
     command.current_dir(place.folder());
@@ -116,6 +123,9 @@ fn announce(place: &ClusterDirectory, facts: &Facts, time: Duration, printer: Pr
         format_args!("ready in {} ms, kept {kept}", time.as_millis()),
         &facts.kubeconfig,
     )?;
+    if let Some(page) = &facts.page {
+        printer.fact("page", page)?;
+    }
     printer.remark("name", place.name(), format_args!("pid {}", facts.pid))?;
     printer.fact("log", place.log().display())?;
     let flag = if place.name() == crate::clusters::DEFAULT {

@@ -122,7 +122,10 @@ async fn serve_metrics(
     let Some(address) = settings.metrics() else { return Ok(()) };
     let bound = |error| CliError::Bind(address, error);
     let socket = server::bind(address).await.map_err(bound)?;
-    let (router, until) = (server::metrics(operator.metrics.clone()), stop.clone().cancelled_owned());
+    let (mut router, until) = (server::metrics(operator.metrics.clone()), stop.clone().cancelled_owned());
+    if settings.metrics_secure() || address.ip().is_loopback() {
+        router = router.merge(server::runs(operator.handle(), settings.metrics_secure()));
+    }
     if !settings.metrics_secure() {
         servers.spawn(server::serve(socket, router, until));
         return Ok(());

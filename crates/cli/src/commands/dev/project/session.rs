@@ -8,7 +8,7 @@ use std::{
 
 use futures::future::BoxFuture;
 use tokio::task::JoinHandle;
-use windlass::kube::core::ApiResource;
+use windlass::kube::{Config, core::ApiResource};
 
 use super::super::progress;
 use crate::{
@@ -200,6 +200,11 @@ impl Session {
         if let Some(debugger) = &self.debugger {
             self.printer.remark("debugger", debugger.address, "the operator waits until one attaches")?;
             self.printer.command(debugger.attach(&plan.program))?;
+        }
+        // Its reconciles are on the page, wherever its metrics are this time.
+        if let Ok(metrics) = format!("http://{}", process.metrics).parse() {
+            let shown = self.reach.operators.replace(Config::new(metrics));
+            shown.map_err(|error| Error::Client(error.into()))?;
         }
         self.waiting = Some(process.ready());
         self.process = Some(process);

@@ -26,6 +26,7 @@ pub(crate) use combine::combine;
 pub(crate) use field_set::FieldSet;
 pub(crate) use strategic::as_go;
 pub(crate) use strategic::strategic;
+#[cfg(test)]
 pub(crate) use typed::fields_of;
 pub(crate) use update::{UpdateOptions, keep_times, track_update};
 

@@ -190,14 +190,6 @@ impl Registry {
         self.caller.call(&self.store, &*self.resolver, &self.environment, call).await
     }
 
-    /// Decodes and defaults an object that somebody else has patched; fails with what Go's decoder says.
-    pub(crate) fn settle_patched(&self, resource: &Resource, object: &mut Value) -> Result<(), String> {
-        (resource.strategy.form.decode_patched)(resource, object)?;
-        resource.schema().prune(object);
-        resource.apply_defaults(object);
-        Ok(())
-    }
-
     /// What is served right now.
     pub fn catalog(&self) -> Arc<Catalog> {
         self.current_catalog()
@@ -302,6 +294,14 @@ impl Presented {
 }
 
 impl Resource {
+    /// Decodes and defaults an object that somebody else has patched; fails with what Go's decoder says.
+    pub(crate) fn settle_patched(&self, object: &mut Value) -> Result<(), String> {
+        (self.strategy.form.decode_patched)(self, object)?;
+        self.schema().prune(object);
+        self.apply_defaults(object);
+        Ok(())
+    }
+
     /// A stored object as this version of the resource shows it, where nobody has to be asked for it.
     fn present(&self, object: &Arc<Object>) -> Presented {
         if let Some(served) = self.custom() {

@@ -140,8 +140,8 @@ impl Admitting<'_> {
         match outcome {
             Ok(None) => Ok(None),
             Ok(Some(mut object)) => {
-                self.settle(request, resource, &mut object)?;
                 if request.has_own_kind() {
+                    resource.settle_patched(&mut object).map_err(|why| Error::internal(&why))?;
                     object = self.convert(resource, request.target.resource, object).await?;
                 }
                 Ok(Some(object))
@@ -153,14 +153,6 @@ impl Admitting<'_> {
             Err(WebhookError::Call(why)) => Err(uncallable(hook, &why)),
             Err(WebhookError::Refused(error)) => Err(error),
         }
-    }
-
-    /// Decodes and defaults what a patch has made of an object.
-    fn settle(&self, request: &Attributes<'_>, resource: &Resource, object: &mut Value) -> Result<()> {
-        if !request.has_own_kind() {
-            return Ok(());
-        }
-        self.settle_patched(resource, object).map_err(|why| Error::internal(&why))
     }
 
     /// Asks every validating webhook that is concerned, all at the same time.

@@ -47,7 +47,7 @@ impl ApiServer {
         let account = service_account(&wanted.name);
         match account {
             Some((namespace, name)) => {
-                self.impersonates(requester, "", "serviceaccounts", namespace, name)?
+                self.impersonates(requester, "", "serviceaccounts", namespace, name)?;
             }
             None => self.impersonates(requester, "", "users", "", &wanted.name)?,
         }

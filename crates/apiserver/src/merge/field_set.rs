@@ -120,13 +120,6 @@ impl FieldSet {
         })
     }
 
-    /// The members that have no member below them.
-    pub(crate) fn leaves(&self) -> Self {
-        self.keep(|_, ours| {
-            Some(Branch { member: ours.member && ours.below.is_empty(), below: ours.below.leaves() })
-        })
-    }
-
     fn keep(&self, choose: impl Fn(&PathElement, &Branch) -> Option<Branch>) -> Self {
         let branches = self.branches.iter().filter_map(|(element, branch)| {
             let kept = choose(element, branch)?;
@@ -217,11 +210,6 @@ mod tests {
         let (left, right) = (set(&["a", "b.c"]), set(&["b.c", "b.d"]));
         assert_eq!(left.intersection(&right), set(&["b.c"]));
         assert_eq!(left.union(&right), set(&["a", "b.c", "b.d"]));
-    }
-
-    #[test]
-    fn leaves_are_members_without_members_below() {
-        assert_eq!(set(&["a", "a.b", "c"]).leaves(), set(&["a.b", "c"]));
     }
 
     #[test]

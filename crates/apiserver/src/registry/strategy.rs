@@ -55,7 +55,7 @@ pub(crate) struct Strategy {
     /// The same for a new version.
     pub(super) complete_update: fn(new: &mut Value, old: &Value),
     /// What is wrong with an object.
-    pub(super) validate: fn(new: &Value, old: Option<&Value>) -> Vec<Cause>,
+    pub(super) validate: Validate,
     /// What is wrong with a written status.
     pub(super) validate_status: fn(&Value) -> Vec<Cause>,
     /// What is valid and yet hardly what was meant.
@@ -104,6 +104,9 @@ pub(crate) struct Strategy {
     pub(super) review: Option<Review>,
 }
 
+/// Finds what is wrong with an object, new or changed.
+pub(super) type Validate = fn(new: &Value, old: Option<&Value>) -> Vec<Cause>;
+
 /// Makes the cells of a row.
 pub(crate) type Row = fn(&Value, Timestamp) -> Vec<Value>;
 
@@ -143,7 +146,7 @@ pub(super) struct Part {
     /// Keeps what the subresource may not change, if that is not what a write of the whole may not change either.
     pub(super) prepare: Option<fn(new: &mut Value, old: &Value, &Environment)>,
     /// What is wrong with the outcome, if not what is wrong with any object of the kind.
-    pub(super) validate: Option<fn(new: &Value, old: Option<&Value>) -> Vec<Cause>>,
+    pub(super) validate: Option<Validate>,
     /// Whether a change is one of what the author wants.
     pub(super) raises_generation: bool,
 }

@@ -41,7 +41,7 @@ fn configuration(kind: &str, name: &str, client: &Value, rules: &Value, more: &V
 
 async fn configure(server: &Server, kind: &str, name: &str, client: &Value, rules: &Value, more: &Value) {
     let path = format!("{GROUP}/{}webhookconfigurations", kind.to_lowercase());
-    server.post(&path, &configuration(kind, name, client, rules, more)).await.ok();
+    server.post(&path, &configuration(kind, name, client, rules, more)).await.expect_success();
 }
 
 fn patch(operations: &Value) -> Value {
@@ -86,7 +86,7 @@ async fn play(case: &Value) -> (u64, Value, Value) {
     let mut object = config_map("subject", &Value::Null);
     object["data"] = json!({"x": "1"});
     if operation != "CREATE" {
-        server.post(CONFIG_MAPS, &object).await.ok();
+        server.post(CONFIG_MAPS, &object).await.expect_success();
     }
     configure(&server, kind, "hook", &client, &json!([rule(&[operation], "", &["configmaps"])]), &more).await;
     let one = format!("{CONFIG_MAPS}/subject");
@@ -144,9 +144,9 @@ async fn a_webhook_sees_the_request_the_user_and_both_versions() {
     configure(&server, "Validating", "all", &hook.client_config(), &rules, &json!({})).await;
     let mut object = config_map("a", &json!({"app": "web"}));
     object["data"] = json!({"x": "1"});
-    server.post(CONFIG_MAPS, &object).await.ok();
-    server.merge(&format!("{CONFIG_MAPS}/a"), &json!({"data": {"x": "2"}})).await.ok();
-    server.delete(&format!("{CONFIG_MAPS}/a?gracePeriodSeconds=3"), &Value::Null).await.ok();
+    server.post(CONFIG_MAPS, &object).await.expect_success();
+    server.merge(&format!("{CONFIG_MAPS}/a"), &json!({"data": {"x": "2"}})).await.expect_success();
+    server.delete(&format!("{CONFIG_MAPS}/a?gracePeriodSeconds=3"), &Value::Null).await.expect_success();
     let seen = hook.seen();
     let requests: Vec<&Value> = seen.iter().map(|review| &review["request"]).collect();
     let [created, updated, deleted] = requests[..] else { panic!("{seen:?}") };
@@ -192,7 +192,7 @@ async fn mutating_webhooks_are_asked_by_name_and_again_if_they_wish() {
     configure(&server, "Mutating", "b", &second.client_config(), &rules, &json!({})).await;
     let again = json!({"reinvocationPolicy": "IfNeeded"});
     configure(&server, "Mutating", "a", &first.client_config(), &rules, &again).await;
-    let made = server.post(CONFIG_MAPS, &config_map("c", &json!({"app": "web"}))).await.ok();
+    let made = server.post(CONFIG_MAPS, &config_map("c", &json!({"app": "web"}))).await.expect_success();
     assert_eq!(made["metadata"]["labels"], json!({"app": "web", "first-saw": "second", "second": "yes"}));
     assert_eq!((count.load(Ordering::SeqCst), second.seen().len()), (2, 1));
     let managers = made["metadata"]["managedFields"].as_array().unwrap();
@@ -238,7 +238,7 @@ async fn selectors_rules_and_scopes_decide_who_is_asked() {
     let mut cluster = rule(&["*"], "", &["*"]);
     cluster["scope"] = json!("Cluster");
     configure(&server, "Validating", "x", &client, &json!([cluster]), &json!({})).await;
-    server.post(CONFIG_MAPS, &config_map("a", &json!({}))).await.ok();
+    server.post(CONFIG_MAPS, &config_map("a", &json!({}))).await.expect_success();
     let namespace = json!({"metadata": {"name": "other"}});
     assert_eq!(server.post("/api/v1/namespaces", &namespace).await.status, 400);
 }
@@ -256,16 +256,18 @@ async fn subresources_are_reviewed_as_what_they_show() {
     })
     .await;
     let server = Server::new();
-    server.post(DEPLOYMENTS, &deployment("web")).await.ok();
+    server.post(DEPLOYMENTS, &deployment("web")).await.expect_success();
     let rules = json!([rule(&["UPDATE"], "apps", &["deployments/scale"])]);
     configure(&server, "Mutating", "x", &hook.client_config(), &rules, &json!({})).await;
-    let scaled =
-        server.merge(&format!("{DEPLOYMENTS}/web/scale"), &json!({"spec": {"replicas": 9}})).await.ok();
+    let scaled = server
+        .merge(&format!("{DEPLOYMENTS}/web/scale"), &json!({"spec": {"replicas": 9}}))
+        .await
+        .expect_success();
     assert_eq!(scaled["spec"]["replicas"], 5);
     let request = hook.seen()[0]["request"].clone();
     assert_eq!(request["kind"], json!({"group": "autoscaling", "version": "v1", "kind": "Scale"}));
     assert_eq!((&request["subResource"], &request["oldObject"]["kind"]), (&json!("scale"), &json!("Scale")));
-    server.merge(&format!("{DEPLOYMENTS}/web"), &json!({"spec": {"replicas": 9}})).await.ok();
+    server.merge(&format!("{DEPLOYMENTS}/web"), &json!({"spec": {"replicas": 9}})).await.expect_success();
     assert_eq!(hook.seen().len(), 1, "the rule names the subresource alone");
 }
 
@@ -280,13 +282,13 @@ async fn an_equivalent_version_is_converted_for_the_webhook_and_back() {
         "metadata": {"name": "things.example.com"}, "spec": {"group": "example.com", "scope": "Namespaced",
         "names": {"plural": "things", "singular": "thing", "kind": "Thing", "listKind": "ThingList"},
         "versions": [version("v1", true), version("v2", false)]}});
-    server.post(DEFINITIONS, &definition).await.ok();
+    server.post(DEFINITIONS, &definition).await.expect_success();
     let hook = Hook::responding(patch(&json!([{"op": "add", "path": "/spec", "value": {"size": 3}}]))).await;
     let rules = json!([rule(&["CREATE"], "example.com", &["things"])]);
     configure(&server, "Mutating", "x", &hook.client_config(), &rules, &json!({})).await;
     let path = "/apis/example.com/v2/namespaces/default/things";
     let thing = json!({"apiVersion": "example.com/v2", "kind": "Thing", "metadata": {"name": "a"}});
-    let made = server.post(path, &thing).await.ok();
+    let made = server.post(path, &thing).await.expect_success();
     assert_eq!((&made["apiVersion"], &made["spec"]), (&json!("example.com/v2"), &json!({"size": 3})));
     let request = hook.seen()[0]["request"].clone();
     assert_eq!(request["object"]["apiVersion"], "example.com/v1");
@@ -296,10 +298,10 @@ async fn an_equivalent_version_is_converted_for_the_webhook_and_back() {
     );
     let exact = json!({"matchPolicy": "Exact"});
     let path_of = format!("{GROUP}/mutatingwebhookconfigurations/x");
-    server.delete(&path_of, &Value::Null).await.ok();
+    server.delete(&path_of, &Value::Null).await.expect_success();
     configure(&server, "Mutating", "x", &hook.client_config(), &rules, &exact).await;
     let other = json!({"apiVersion": "example.com/v2", "kind": "Thing", "metadata": {"name": "b"}});
-    assert_eq!(server.post(path, &other).await.ok()["spec"], Value::Null);
+    assert_eq!(server.post(path, &other).await.expect_success()["spec"], Value::Null);
 }
 
 #[tokio::test]
@@ -317,7 +319,7 @@ async fn a_service_is_found_by_its_slices_or_by_a_route() {
         \"https://hooks.default.svc:443/validate?timeout=10s\": ";
     assert_eq!(failed(post().await), format!("{start}service \"hooks\" not found"));
     let service = json!({"metadata": {"name": "hooks"}, "spec": {"ports": [{"port": 443}]}});
-    server.post("/api/v1/namespaces/default/services", &service).await.ok();
+    server.post("/api/v1/namespaces/default/services", &service).await.expect_success();
     assert_eq!(failed(post().await), format!("{start}no endpoints available for service \"hooks\""));
     let port = ServicePort { namespace: "default".into(), name: "hooks".into(), port: 443 };
     routes.add(port.clone(), hook.address);
@@ -326,7 +328,7 @@ async fn a_service_is_found_by_its_slices_or_by_a_route() {
     let slice = json!({"metadata": {"name": "hooks-1", "labels": {"kubernetes.io/service-name": "hooks"}},
         "addressType": "IPv4", "ports": [{"name": "", "port": hook.address.port()}],
         "endpoints": [{"addresses": ["10.0.0.9"], "conditions": {"ready": false}}, {"addresses": ["127.0.0.1"]}]});
-    server.post("/apis/discovery.k8s.io/v1/namespaces/default/endpointslices", &slice).await.ok();
+    server.post("/apis/discovery.k8s.io/v1/namespaces/default/endpointslices", &slice).await.expect_success();
     assert_eq!(post().await.status, 400);
     assert_eq!(hook.paths(), ["/validate?timeout=10s"; 2]);
 }
@@ -342,17 +344,18 @@ async fn a_webhook_may_write_to_the_server_that_asks_it() {
     })
     .await;
     let rules = json!([rule(&["UPDATE"], "", &["configmaps"])]);
-    server.post(CONFIG_MAPS, &config_map("a", &json!({}))).await.ok();
+    server.post(CONFIG_MAPS, &config_map("a", &json!({}))).await.expect_success();
     configure(&server, "Validating", "x", &hook.client_config(), &rules, &json!({})).await;
     let other = tokio::spawn(async move {
         // While the webhook thinks, somebody else changes the object without being asked.
         asks.recv().await.unwrap();
         let path = format!("{GROUP}/validatingwebhookconfigurations/x");
         let rules = json!({"webhooks": []});
-        inner.merge(&path, &rules).await.ok();
-        inner.merge(&format!("{CONFIG_MAPS}/a"), &json!({"data": {"other": "1"}})).await.ok();
+        inner.merge(&path, &rules).await.expect_success();
+        inner.merge(&format!("{CONFIG_MAPS}/a"), &json!({"data": {"other": "1"}})).await.expect_success();
     });
-    let changed = server.merge(&format!("{CONFIG_MAPS}/a"), &json!({"data": {"own": "1"}})).await.ok();
+    let changed =
+        server.merge(&format!("{CONFIG_MAPS}/a"), &json!({"data": {"own": "1"}})).await.expect_success();
     other.await.unwrap();
     assert_eq!(
         changed["data"],
@@ -364,7 +367,7 @@ async fn a_webhook_may_write_to_the_server_that_asks_it() {
 #[tokio::test]
 async fn a_stale_update_is_a_conflict_even_after_a_webhook() {
     let server = Server::new();
-    let read = server.post(CONFIG_MAPS, &config_map("a", &json!({}))).await.ok();
+    let read = server.post(CONFIG_MAPS, &config_map("a", &json!({}))).await.expect_success();
     let inner = server.clone();
     let (asked, mut asks) = tokio::sync::mpsc::unbounded_channel();
     let hook = Hook::start(&["127.0.0.1"], move |_| {
@@ -376,8 +379,11 @@ async fn a_stale_update_is_a_conflict_even_after_a_webhook() {
     configure(&server, "Validating", "x", &hook.client_config(), &rules, &json!({})).await;
     let other = tokio::spawn(async move {
         asks.recv().await.unwrap();
-        inner.delete(&format!("{GROUP}/validatingwebhookconfigurations/x"), &Value::Null).await.ok();
-        inner.merge(&format!("{CONFIG_MAPS}/a"), &json!({"data": {"other": "1"}})).await.ok();
+        inner
+            .delete(&format!("{GROUP}/validatingwebhookconfigurations/x"), &Value::Null)
+            .await
+            .expect_success();
+        inner.merge(&format!("{CONFIG_MAPS}/a"), &json!({"data": {"other": "1"}})).await.expect_success();
     });
     let mut stale = read;
     stale["data"] = json!({"own": "1"});
@@ -403,8 +409,11 @@ async fn the_configurations_themselves_are_admitted_without_asking() {
         json!([{"operations": ["*"], "apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*/*"]}]);
     configure(&server, "Validating", "all", &hook.client_config(), &rules, &json!({})).await;
     assert_eq!(server.post(CONFIG_MAPS, &config_map("a", &json!({}))).await.status, 400);
-    server.delete(&format!("{GROUP}/validatingwebhookconfigurations/all"), &Value::Null).await.ok();
-    server.post(CONFIG_MAPS, &config_map("a", &json!({}))).await.ok();
+    server
+        .delete(&format!("{GROUP}/validatingwebhookconfigurations/all"), &Value::Null)
+        .await
+        .expect_success();
+    server.post(CONFIG_MAPS, &config_map("a", &json!({}))).await.expect_success();
     assert_eq!(hook.seen().len(), 1);
 }
 
@@ -415,12 +424,12 @@ async fn an_apply_that_creates_is_a_create() {
     let rules = json!([rule(&["*"], "", &["configmaps"])]);
     configure(&server, "Mutating", "x", &hook.client_config(), &rules, &json!({})).await;
     let path = format!("{CONFIG_MAPS}/a");
-    server.apply(&path, "me", &config_map("a", &json!({"one": "1"}))).await.ok();
-    server.apply(&path, "me", &config_map("a", &json!({"one": "2"}))).await.ok();
+    server.apply(&path, "me", &config_map("a", &json!({"one": "1"}))).await.expect_success();
+    server.apply(&path, "me", &config_map("a", &json!({"one": "2"}))).await.expect_success();
     let media = "application/apply-patch+yaml";
     let forced = format!("{path}?fieldManager=me&force=true&dryRun=All");
     let body = config_map("a", &json!({"one": "3"}));
-    server.send(Method::PATCH, &forced, media, "application/json", &body).await.ok();
+    server.send(Method::PATCH, &forced, media, "application/json", &body).await.expect_success();
     let seen = hook.seen();
     let told: Vec<(&str, &Value)> = seen
         .iter()
@@ -443,7 +452,7 @@ async fn configurations_are_defaulted_and_checked() {
     let client = json!({"service": {"namespace": "default", "name": "hooks"}});
     let good =
         configuration("Mutating", "good", &client, &json!([rule(&["CREATE"], "", &["pods"])]), &json!({}));
-    let made = server.post(&path, &good).await.ok();
+    let made = server.post(&path, &good).await.expect_success();
     let hook = &made["webhooks"][0];
     for (field, value) in [
         ("failurePolicy", json!("Fail")),

@@ -90,7 +90,7 @@ async fn no_secret_reaches_a_log() {
     let server = Server::new();
     let secrets = "/api/v1/namespaces/default/secrets";
     let secret = json!({"metadata": {"name": "a"}, "data": {"password": SECRET}});
-    server.post(secrets, &secret).await.ok();
+    server.post(secrets, &secret).await.expect_success();
     // Failures are where bodies slip into messages.
     server.post(secrets, &secret).await.failed(409, "AlreadyExists");
     server.post(secrets, &json!({"metadata": {"name": "b"}, "data": {"password": [SECRET]}})).await;

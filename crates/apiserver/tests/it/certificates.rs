@@ -27,10 +27,10 @@ async fn somebody(rules: Value) -> (Server, Server) {
         "certificatesigningrequests", "certificatesigningrequests/approval", "certificatesigningrequests/status"]})];
     all.extend(rules.as_array().unwrap().iter().cloned());
     let role = json!({"metadata": {"name": "certifier"}, "rules": all});
-    server.post(&format!("{rbac}/clusterroles"), &role).await.ok();
+    server.post(&format!("{rbac}/clusterroles"), &role).await.expect_success();
     let binding = json!({"metadata": {"name": "certifier"}, "subjects": [{"kind": "User", "name": "eve"}],
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "certifier"}});
-    server.post(&format!("{rbac}/clusterrolebindings"), &binding).await.ok();
+    server.post(&format!("{rbac}/clusterrolebindings"), &binding).await.expect_success();
     let eve = server.as_user(Identity::new("eve", []));
     (server, eve)
 }
@@ -50,14 +50,14 @@ async fn nobody_becomes_a_master_by_a_certificate() {
         "certificatesigningrequests.certificates.k8s.io \"a\" is forbidden: use of kubernetes.io/kube-apiserver-client \
          signer with system:masters group is not allowed"
     );
-    server.post(REQUESTS, &request("a", CLIENT, false)).await.ok();
-    server.post(REQUESTS, &request("b", "example.com/other", true)).await.ok();
+    server.post(REQUESTS, &request("a", CLIENT, false)).await.expect_success();
+    server.post(REQUESTS, &request("b", "example.com/other", true)).await.expect_success();
 }
 
 #[tokio::test]
 async fn approval_needs_the_right_to_approve_for_the_signer() {
     let (server, eve) = somebody(json!([])).await;
-    let made = server.post(REQUESTS, &request("a", CLIENT, false)).await.ok();
+    let made = server.post(REQUESTS, &request("a", CLIENT, false)).await.expect_success();
     let path = format!("{REQUESTS}/a/approval");
     let message = eve.put(&path, &approved(&made)).await.failed(403, "Forbidden");
     assert!(
@@ -66,14 +66,14 @@ async fn approval_needs_the_right_to_approve_for_the_signer() {
         ),
         "{message}"
     );
-    server.put(&path, &approved(&made)).await.ok();
+    server.put(&path, &approved(&made)).await.expect_success();
     for names in [CLIENT, "kubernetes.io/*"] {
         let rule = json!([{"apiGroups": ["certificates.k8s.io"], "resources": ["signers"], "verbs": ["approve"],
             "resourceNames": [names]}]);
         let (server, eve) = somebody(rule).await;
-        let made = server.post(REQUESTS, &request("a", CLIENT, false)).await.ok();
-        eve.put(&path, &approved(&made)).await.ok();
-        let other = server.post(REQUESTS, &request("b", "example.com/other", false)).await.ok();
+        let made = server.post(REQUESTS, &request("a", CLIENT, false)).await.expect_success();
+        eve.put(&path, &approved(&made)).await.expect_success();
+        let other = server.post(REQUESTS, &request("b", "example.com/other", false)).await.expect_success();
         eve.put(&format!("{REQUESTS}/b/approval"), &approved(&other)).await.failed(403, "Forbidden");
     }
 }
@@ -84,12 +84,12 @@ async fn signing_needs_the_right_to_sign_for_the_signer() {
         "resourceNames": ["example.com/mine"]}]);
     let (server, eve) = somebody(rule).await;
     for (name, signer, allowed) in [("a", CLIENT, false), ("b", "example.com/mine", true)] {
-        let mut made = server.post(REQUESTS, &request(name, signer, false)).await.ok();
+        let mut made = server.post(REQUESTS, &request(name, signer, false)).await.expect_success();
         made["status"]["certificate"] =
             json!(STANDARD.encode("-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----\n"));
         let answer = eve.put(&format!("{REQUESTS}/{name}/status"), &made).await;
         if allowed {
-            answer.ok();
+            answer.expect_success();
         } else {
             let message = answer.failed(403, "Forbidden");
             assert!(message.contains("user not permitted to sign requests with signerName"), "{message}");

@@ -33,7 +33,7 @@ async fn with_config_maps(count: usize) -> Server {
     for index in 0..count {
         let text = format!("line {index}\n").repeat(1000);
         let object = json!({"metadata": {"name": format!("large-{index}")}, "data": {"text": text}});
-        server.post(CONFIG_MAPS, &object).await.ok();
+        server.post(CONFIG_MAPS, &object).await.expect_success();
     }
     server
 }
@@ -60,7 +60,7 @@ async fn a_large_list_is_the_same_with_and_without_gzip() {
 async fn a_large_object_is_compressed_too() {
     let server = Server::new();
     let object = json!({"metadata": {"name": "one"}, "data": {"text": "word ".repeat(100_000)}});
-    server.post(CONFIG_MAPS, &object).await.ok();
+    server.post(CONFIG_MAPS, &object).await.expect_success();
     let path = format!("{CONFIG_MAPS}/one");
     let (_, _, plain) = get(&server, &path, None).await;
     let (encoding, _, small) = get(&server, &path, Some("gzip")).await;

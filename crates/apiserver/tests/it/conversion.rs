@@ -78,29 +78,32 @@ async fn start() -> (Server, Converter, Hook) {
     let converter = Converter::default();
     let hook = converter.start().await;
     let server = Server::new();
-    server.post(DEFINITIONS, &definition(&by(&hook))).await.ok();
+    server.post(DEFINITIONS, &definition(&by(&hook))).await.expect_success();
     (server, converter, hook)
 }
 
 #[tokio::test]
 async fn what_is_written_in_one_version_is_read_in_the_other() {
     let (server, _, hook) = start().await;
-    server.post(V1, &thing("v1", "a", &json!({"size": 3}))).await.ok();
+    server.post(V1, &thing("v1", "a", &json!({"size": 3}))).await.expect_success();
     assert_eq!(hook.seen().len(), 0, "the stored version needs no conversion");
-    let shown = server.get(&format!("{V2}/a")).await.ok();
+    let shown = server.get(&format!("{V2}/a")).await.expect_success();
     assert_eq!(
         (&shown["apiVersion"], &shown["spec"]),
         (&json!("example.com/v2"), &json!({"width": 3, "color": "red"}))
     );
-    let made = server.post(V2, &thing("v2", "b", &json!({"width": 4}))).await.ok();
+    let made = server.post(V2, &thing("v2", "b", &json!({"width": 4}))).await.expect_success();
     assert_eq!(made["spec"]["width"], 4);
-    assert_eq!(server.get(&format!("{V1}/b")).await.ok()["spec"]["size"], 4);
-    let patched = server.merge(&format!("{V2}/a"), &json!({"spec": {"width": 5}})).await.ok();
+    assert_eq!(server.get(&format!("{V1}/b")).await.expect_success()["spec"]["size"], 4);
+    let patched = server.merge(&format!("{V2}/a"), &json!({"spec": {"width": 5}})).await.expect_success();
     assert_eq!((&patched["spec"]["width"], &patched["metadata"]["generation"]), (&json!(5), &json!(2)));
-    assert_eq!(server.get(&format!("{V1}/a")).await.ok()["spec"]["size"], 5);
-    let applied = server.apply(&format!("{V2}/c"), "me", &thing("v2", "c", &json!({"width": 6}))).await.ok();
+    assert_eq!(server.get(&format!("{V1}/a")).await.expect_success()["spec"]["size"], 5);
+    let applied = server
+        .apply(&format!("{V2}/c"), "me", &thing("v2", "c", &json!({"width": 6})))
+        .await
+        .expect_success();
     assert_eq!(applied["spec"]["width"], 6);
-    server.delete(&format!("{V2}/c"), &Value::Null).await.ok();
+    server.delete(&format!("{V2}/c"), &Value::Null).await.expect_success();
     server.get(&format!("{V1}/c")).await.failed(404, "NotFound");
 }
 
@@ -108,35 +111,35 @@ async fn what_is_written_in_one_version_is_read_in_the_other() {
 async fn a_list_is_converted_in_one_call_and_only_once() {
     let (server, _, hook) = start().await;
     for name in ["a", "b", "c"] {
-        server.post(V1, &thing("v1", name, &json!({"size": 3}))).await.ok();
+        server.post(V1, &thing("v1", name, &json!({"size": 3}))).await.expect_success();
     }
-    let list = server.get(V2).await.ok();
+    let list = server.get(V2).await.expect_success();
     let widths: Vec<&Value> =
         list["items"].as_array().unwrap().iter().map(|one| &one["spec"]["width"]).collect();
     assert_eq!(widths, [&json!(3); 3]);
     assert_eq!(hook.seen().len(), 1);
     assert_eq!(hook.seen()[0]["request"]["objects"].as_array().unwrap().len(), 3);
     assert_eq!(hook.paths(), ["/hook?timeout=30s"]);
-    server.get(V2).await.ok();
-    server.get(&format!("{V2}/a")).await.ok();
+    server.get(V2).await.expect_success();
+    server.get(&format!("{V2}/a")).await.expect_success();
     assert_eq!(hook.seen().len(), 1, "an object that did not change is not converted again");
-    server.merge(&format!("{V1}/a"), &json!({"spec": {"size": 9}})).await.ok();
-    assert_eq!(server.get(&format!("{V2}/a")).await.ok()["spec"]["width"], 9);
+    server.merge(&format!("{V1}/a"), &json!({"spec": {"size": 9}})).await.expect_success();
+    assert_eq!(server.get(&format!("{V2}/a")).await.expect_success()["spec"]["width"], 9);
 }
 
 #[tokio::test]
 async fn a_watch_shows_the_version_that_it_asked_for() {
     let (server, converter, _hook) = start().await;
-    server.post(V1, &thing("v1", "a", &json!({"size": 3}))).await.ok();
+    server.post(V1, &thing("v1", "a", &json!({"size": 3}))).await.expect_success();
     let mut lines = server.watch(WATCH).await;
     let first = lines.next().await.unwrap();
     assert_eq!((&first["type"], &first["object"]["spec"]["width"]), (&json!("ADDED"), &json!(3)));
-    server.merge(&format!("{V1}/a"), &json!({"spec": {"size": 4}})).await.ok();
+    server.merge(&format!("{V1}/a"), &json!({"spec": {"size": 4}})).await.expect_success();
     let second = lines.next().await.unwrap();
     assert_eq!((&second["type"], &second["object"]["spec"]["width"]), (&json!("MODIFIED"), &json!(4)));
     converter
         .spoil(Some(|answer| answer["response"]["result"] = json!({"status": "Failure", "message": "no"})));
-    server.delete(&format!("{V1}/a"), &Value::Null).await.ok();
+    server.delete(&format!("{V1}/a"), &Value::Null).await.expect_success();
     let last = lines.next().await.unwrap();
     assert_eq!((&last["type"], &last["object"]["code"]), (&json!("ERROR"), &json!(500)));
     assert!(lines.next().await.is_none(), "a watch that cannot go on ends");
@@ -200,7 +203,7 @@ async fn a_converter_that_errs_is_named_in_the_real_words() {
         server.get(&format!("{V1}/a")).await.failed(404, "NotFound");
     }
     converter.spoil(None);
-    let made = server.post(V1, &thing("v1", "a", &json!({"size": 3}))).await.ok();
+    let made = server.post(V1, &thing("v1", "a", &json!({"size": 3}))).await.expect_success();
     converter.spoil(Some(WRONG[0].0));
     let revision = made["metadata"]["resourceVersion"].as_str().unwrap();
     let why = format!(
@@ -222,7 +225,7 @@ async fn a_converter_that_errs_is_named_in_the_real_words() {
     let answer = server.merge(&format!("{V2}/a"), &json!({"spec": {"width": 5}})).await;
     assert_eq!((answer.status.as_u16(), &answer.body["message"]), (500, &json!(why)));
     assert_eq!(
-        server.get(&format!("{V1}/a")).await.ok()["spec"]["size"],
+        server.get(&format!("{V1}/a")).await.expect_success()["spec"]["size"],
         3,
         "the stored version is still readable"
     );
@@ -231,14 +234,14 @@ async fn a_converter_that_errs_is_named_in_the_real_words() {
 #[tokio::test]
 async fn a_converter_may_change_labels_and_nothing_else_of_the_metadata() {
     let (server, converter, _hook) = start().await;
-    server.post(V1, &thing("v1", "a", &json!({"size": 3}))).await.ok();
+    server.post(V1, &thing("v1", "a", &json!({"size": 3}))).await.expect_success();
     converter.spoil(Some(|answer| {
         let metadata = &mut answer["response"]["convertedObjects"][0]["metadata"];
         metadata["labels"] = json!({"converted": "yes"});
         metadata["finalizers"] = json!(["example.com/never"]);
         metadata["creationTimestamp"] = json!("1999-01-01T00:00:00Z");
     }));
-    let shown = server.get(&format!("{V2}/a")).await.ok();
+    let shown = server.get(&format!("{V2}/a")).await.expect_success();
     assert_eq!(shown["metadata"]["labels"], json!({"converted": "yes"}));
     assert_eq!(shown["metadata"]["finalizers"], Value::Null);
     assert_ne!(shown["metadata"]["creationTimestamp"], "1999-01-01T00:00:00Z");
@@ -248,21 +251,24 @@ async fn a_converter_may_change_labels_and_nothing_else_of_the_metadata() {
 async fn a_write_moves_an_object_to_the_storage_version() {
     let (server, _, hook) = start().await;
     for name in ["a", "b"] {
-        server.post(V1, &thing("v1", name, &json!({"size": 3}))).await.ok();
+        server.post(V1, &thing("v1", name, &json!({"size": 3}))).await.expect_success();
     }
     let path = format!("{DEFINITIONS}/things.example.com");
     let versions = json!([version("v1", "size", false), version("v2", "width", true)]);
-    let changed = server.merge(&path, &json!({"spec": {"versions": versions}})).await.ok();
+    let changed = server.merge(&path, &json!({"spec": {"versions": versions}})).await.expect_success();
     assert_eq!(changed["status"]["storedVersions"], json!(["v1", "v2"]));
-    assert_eq!(server.get(&format!("{V2}/a")).await.ok()["spec"]["width"], 3);
+    assert_eq!(server.get(&format!("{V2}/a")).await.expect_success()["spec"]["width"], 3);
     let before = hook.seen().len();
-    server.get(&format!("{V1}/b")).await.ok();
+    server.get(&format!("{V1}/b")).await.expect_success();
     assert_eq!(hook.seen().len(), before, "b is still stored as v1");
-    server.merge(&format!("{V1}/a"), &json!({"metadata": {"labels": {"touched": "yes"}}})).await.ok();
+    server
+        .merge(&format!("{V1}/a"), &json!({"metadata": {"labels": {"touched": "yes"}}}))
+        .await
+        .expect_success();
     let before = hook.seen().len();
-    let shown = server.get(&format!("{V2}/a")).await.ok();
+    let shown = server.get(&format!("{V2}/a")).await.expect_success();
     assert_eq!((&shown["spec"]["width"], hook.seen().len()), (&json!(3), before), "a is stored as v2 now");
-    server.delete(&format!("{V1}/b"), &Value::Null).await.ok();
+    server.delete(&format!("{V1}/b"), &Value::Null).await.expect_success();
 }
 
 #[tokio::test]
@@ -301,9 +307,9 @@ async fn a_conversion_that_cannot_be_is_refused() {
     }
     let service = json!({"strategy": "Webhook", "webhook": {"conversionReviewVersions": ["v1"],
         "clientConfig": {"service": {"namespace": "default", "name": "hooks"}}}});
-    let made = server.post(DEFINITIONS, &definition(&service)).await.ok();
+    let made = server.post(DEFINITIONS, &definition(&service)).await.expect_success();
     assert_eq!(made["spec"]["conversion"]["webhook"]["clientConfig"]["service"]["port"], 443);
-    server.post(V1, &thing("v1", "a", &json!({"size": 3}))).await.ok();
+    server.post(V1, &thing("v1", "a", &json!({"size": 3}))).await.expect_success();
     let message = server.get(&format!("{V2}/a")).await.failed(500, "InternalError");
     let end = "failed: Post \"https://hooks.default.svc:443/?timeout=30s\": service \"hooks\" not found";
     assert!(message.ends_with(end), "{message}");

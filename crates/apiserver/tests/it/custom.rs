@@ -30,20 +30,20 @@ fn web(name: &str, replicas: i64) -> Value {
 
 async fn server() -> Server {
     let server = Server::new();
-    server.post(DEFINITIONS, &definition()).await.ok();
+    server.post(DEFINITIONS, &definition()).await.expect_success();
     server
 }
 
 #[tokio::test]
 async fn a_definition_is_usable_the_moment_it_is_there() {
     let server = server().await;
-    let settled = server.get(&format!("{DEFINITIONS}/webs.t.example.com")).await.ok();
+    let settled = server.get(&format!("{DEFINITIONS}/webs.t.example.com")).await.expect_success();
     let conditions: Vec<&Value> = settled["status"]["conditions"].as_array().unwrap().iter().collect();
     assert!(conditions.iter().all(|one| one["status"] == "True"), "{conditions:?}");
-    let resources = server.get("/apis/t.example.com/v1").await.ok();
+    let resources = server.get("/apis/t.example.com/v1").await.expect_success();
     assert_eq!(resources["resources"][0]["kind"], "Web");
-    assert!(server.get("/openapi/v3").await.ok()["paths"].get("apis/t.example.com/v1").is_some());
-    let created = server.post(WEBS, &web("a", 3)).await.ok();
+    assert!(server.get("/openapi/v3").await.expect_success()["paths"].get("apis/t.example.com/v1").is_some());
+    let created = server.post(WEBS, &web("a", 3)).await.expect_success();
     assert_eq!(created["spec"]["image"], "nginx:latest");
     assert_eq!(server.table(WEBS).await["rows"][0]["cells"], json!(["a", 3]));
 }
@@ -64,16 +64,16 @@ async fn status_and_scale_are_parts_of_their_own() {
     let server = server().await;
     let mut object = web("a", 3);
     object["status"] = json!({"replicas": 9});
-    assert!(server.post(WEBS, &object).await.ok().get("status").is_none());
+    assert!(server.post(WEBS, &object).await.expect_success().get("status").is_none());
     let one = format!("{WEBS}/a");
-    server.merge(&format!("{one}/status"), &json!({"status": {"replicas": 2}})).await.ok();
-    let scale = server.get(&format!("{one}/scale")).await.ok();
+    server.merge(&format!("{one}/status"), &json!({"status": {"replicas": 2}})).await.expect_success();
+    let scale = server.get(&format!("{one}/scale")).await.expect_success();
     assert_eq!(
         (scale["spec"]["replicas"].as_i64(), scale["status"]["replicas"].as_i64()),
         (Some(3), Some(2))
     );
-    server.merge(&format!("{one}/scale"), &json!({"spec": {"replicas": 5}})).await.ok();
-    let scaled = server.get(&one).await.ok();
+    server.merge(&format!("{one}/scale"), &json!({"spec": {"replicas": 5}})).await.expect_success();
+    let scaled = server.get(&one).await.expect_success();
     assert_eq!(
         (scaled["spec"]["replicas"].as_i64(), scaled["metadata"]["generation"].as_i64()),
         (Some(5), Some(2))
@@ -84,12 +84,12 @@ async fn status_and_scale_are_parts_of_their_own() {
 #[tokio::test]
 async fn a_default_that_came_later_shows_on_old_objects() {
     let server = server().await;
-    server.post(WEBS, &web("a", 3)).await.ok();
-    let mut changed = server.get(&format!("{DEFINITIONS}/webs.t.example.com")).await.ok();
+    server.post(WEBS, &web("a", 3)).await.expect_success();
+    let mut changed = server.get(&format!("{DEFINITIONS}/webs.t.example.com")).await.expect_success();
     let spec = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties";
     changed.pointer_mut(spec).unwrap()["port"] = json!({"type": "integer", "default": 80});
-    server.put(&format!("{DEFINITIONS}/webs.t.example.com"), &changed).await.ok();
-    assert_eq!(server.get(&format!("{WEBS}/a")).await.ok()["spec"]["port"], 80);
+    server.put(&format!("{DEFINITIONS}/webs.t.example.com"), &changed).await.expect_success();
+    assert_eq!(server.get(&format!("{WEBS}/a")).await.expect_success()["spec"]["port"], 80);
 }
 
 #[tokio::test]
@@ -97,13 +97,13 @@ async fn deleting_a_definition_drains_its_objects() {
     let server = server().await;
     let mut held = web("held", 1);
     held["metadata"]["finalizers"] = json!(["example.com/hold"]);
-    server.post(WEBS, &held).await.ok();
-    server.post(WEBS, &web("free", 1)).await.ok();
+    server.post(WEBS, &held).await.expect_success();
+    server.post(WEBS, &web("free", 1)).await.expect_success();
     let one = format!("{DEFINITIONS}/webs.t.example.com");
-    server.delete(&one, &Value::Null).await.ok();
-    server.get(&one).await.ok();
+    server.delete(&one, &Value::Null).await.expect_success();
+    server.get(&one).await.expect_success();
     server.get(&format!("{WEBS}/free")).await.failed(404, "NotFound");
-    server.merge(&format!("{WEBS}/held"), &json!({"metadata": {"finalizers": []}})).await.ok();
+    server.merge(&format!("{WEBS}/held"), &json!({"metadata": {"finalizers": []}})).await.expect_success();
     server.get(&one).await.failed(404, "NotFound");
     assert_eq!(server.get("/apis/t.example.com/v1").await.status, 404);
 }

@@ -10,17 +10,17 @@ async fn finalizers_hold_an_object_until_the_last_one_is_gone() {
     let one = format!("{CONFIG_MAPS}/a");
     let mut object = config_map("a", &json!({}));
     object["metadata"]["finalizers"] = json!(["example.com/one", "example.com/two"]);
-    server.post(CONFIG_MAPS, &object).await.ok();
-    let pending = server.delete(&one, &Value::Null).await.ok();
+    server.post(CONFIG_MAPS, &object).await.expect_success();
+    let pending = server.delete(&one, &Value::Null).await.expect_success();
     assert_eq!(pending["metadata"]["deletionTimestamp"], "2026-01-01T00:00:00Z");
     let message = server
         .merge(&one, &json!({"metadata": {"finalizers": ["example.com/one", "example.com/three"]}}))
         .await
         .failed(422, "Invalid");
     assert!(message.contains("no new finalizers can be added"), "{message}");
-    server.merge(&one, &json!({"metadata": {"finalizers": ["example.com/two"]}})).await.ok();
-    server.get(&one).await.ok();
-    server.merge(&one, &json!({"metadata": {"finalizers": []}})).await.ok();
+    server.merge(&one, &json!({"metadata": {"finalizers": ["example.com/two"]}})).await.expect_success();
+    server.get(&one).await.expect_success();
+    server.merge(&one, &json!({"metadata": {"finalizers": []}})).await.expect_success();
     server.get(&one).await.failed(404, "NotFound");
 }
 
@@ -28,16 +28,16 @@ async fn finalizers_hold_an_object_until_the_last_one_is_gone() {
 async fn a_running_pod_has_time_to_end() {
     let server = Server::new();
     let pod = json!({"metadata": {"name": "p"}, "spec": {"nodeName": "n", "containers": [{"name": "c", "image": "x:1"}]}});
-    server.post(PODS, &pod).await.ok();
+    server.post(PODS, &pod).await.expect_success();
     let one = format!("{PODS}/p");
-    let ending = server.delete(&one, &Value::Null).await.ok();
+    let ending = server.delete(&one, &Value::Null).await.expect_success();
     assert_eq!(ending["metadata"]["deletionGracePeriodSeconds"], 30);
     assert_eq!(ending["metadata"]["deletionTimestamp"], "2026-01-01T00:00:30Z");
-    let sooner = server.delete(&one, &json!({"gracePeriodSeconds": 5})).await.ok();
+    let sooner = server.delete(&one, &json!({"gracePeriodSeconds": 5})).await.expect_success();
     assert_eq!(sooner["metadata"]["deletionGracePeriodSeconds"], 5);
-    let later = server.delete(&one, &json!({"gracePeriodSeconds": 60})).await.ok();
+    let later = server.delete(&one, &json!({"gracePeriodSeconds": 60})).await.expect_success();
     assert_eq!(later["metadata"]["deletionGracePeriodSeconds"], 5, "a deletion can only be made sooner");
-    server.delete(&one, &json!({"gracePeriodSeconds": 0})).await.ok();
+    server.delete(&one, &json!({"gracePeriodSeconds": 0})).await.expect_success();
     server.get(&one).await.failed(404, "NotFound");
 }
 
@@ -45,33 +45,33 @@ async fn a_running_pod_has_time_to_end() {
 async fn a_pod_that_never_ran_ends_at_once() {
     let server = Server::new();
     let pod = json!({"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "x:1"}]}});
-    server.post(PODS, &pod).await.ok();
-    server.delete(&format!("{PODS}/p"), &Value::Null).await.ok();
+    server.post(PODS, &pod).await.expect_success();
+    server.delete(&format!("{PODS}/p"), &Value::Null).await.expect_success();
     server.get(&format!("{PODS}/p")).await.failed(404, "NotFound");
 }
 
 #[tokio::test]
 async fn the_wrong_uid_deletes_nothing() {
     let server = Server::new();
-    server.post(CONFIG_MAPS, &config_map("a", &json!({}))).await.ok();
+    server.post(CONFIG_MAPS, &config_map("a", &json!({}))).await.expect_success();
     let options = json!({"preconditions": {"uid": "another"}});
     let message = server.delete(&format!("{CONFIG_MAPS}/a"), &options).await.failed(409, "Conflict");
     assert!(message.contains("the UID in the precondition (another) does not match"), "{message}");
-    server.get(&format!("{CONFIG_MAPS}/a")).await.ok();
+    server.get(&format!("{CONFIG_MAPS}/a")).await.expect_success();
 }
 
 #[tokio::test]
 async fn a_terminating_namespace_takes_nothing_in() {
     let server = Server::new();
-    server.post("/api/v1/namespaces", &json!({"metadata": {"name": "n"}})).await.ok();
-    let ending = server.delete("/api/v1/namespaces/n", &Value::Null).await.ok();
+    server.post("/api/v1/namespaces", &json!({"metadata": {"name": "n"}})).await.expect_success();
+    let ending = server.delete("/api/v1/namespaces/n", &Value::Null).await.expect_success();
     assert_eq!(ending["status"]["phase"], "Terminating");
     let path = "/api/v1/namespaces/n/configmaps";
     let message = server.post(path, &config_map("a", &json!({}))).await.failed(403, "Forbidden");
     assert!(message.contains("because it is being terminated"), "{message}");
-    let mut last = server.get("/api/v1/namespaces/n").await.ok();
+    let mut last = server.get("/api/v1/namespaces/n").await.expect_success();
     last["spec"]["finalizers"] = json!([]);
-    server.put("/api/v1/namespaces/n/finalize", &last).await.ok();
+    server.put("/api/v1/namespaces/n/finalize", &last).await.expect_success();
     server.get("/api/v1/namespaces/n").await.failed(404, "NotFound");
     server.post(path, &config_map("a", &json!({}))).await.failed(404, "NotFound");
 }
@@ -81,16 +81,16 @@ async fn of_many_evictions_at_once_a_budget_lets_as_many_through_as_it_allows() 
     let server = Server::new();
     let budgets = "/apis/policy/v1/namespaces/default/poddisruptionbudgets";
     let budget = json!({"metadata": {"name": "b"}, "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "x"}}}});
-    let mut made = server.post(budgets, &budget).await.ok();
+    let mut made = server.post(budgets, &budget).await.expect_success();
     made["status"] = json!({"observedGeneration": 1, "disruptionsAllowed": 2, "currentHealthy": 16, "desiredHealthy": 14,
         "expectedPods": 16});
-    server.put(&format!("{budgets}/b/status"), &made).await.ok();
+    server.put(&format!("{budgets}/b/status"), &made).await.expect_success();
     for number in 0..16 {
         let pod = json!({"metadata": {"name": format!("p{number}"), "labels": {"app": "x"}},
             "spec": {"nodeName": "n", "containers": [{"name": "c", "image": "i"}]}});
-        let mut pod = server.post(PODS, &pod).await.ok();
+        let mut pod = server.post(PODS, &pod).await.expect_success();
         pod["status"] = json!({"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]});
-        server.put(&format!("{PODS}/p{number}/status"), &pod).await.ok();
+        server.put(&format!("{PODS}/p{number}/status"), &pod).await.expect_success();
     }
     let evictions = (0..16).map(|number| {
         let server = server.clone();
@@ -102,5 +102,5 @@ async fn of_many_evictions_at_once_a_budget_lets_as_many_through_as_it_allows() 
     let answers = futures::future::join_all(evictions).await;
     let through = answers.iter().filter(|answer| matches!(answer, Ok(201))).count();
     assert_eq!(through, 2, "{answers:?}");
-    assert_eq!(server.get(&format!("{budgets}/b")).await.ok()["status"]["disruptionsAllowed"], 0);
+    assert_eq!(server.get(&format!("{budgets}/b")).await.expect_success()["status"]["disruptionsAllowed"], 0);
 }

@@ -28,7 +28,7 @@ fn modern(name: &str) -> Value {
 }
 
 async fn names(server: &Server) -> Vec<String> {
-    let list = server.get(CORE).await.ok();
+    let list = server.get(CORE).await.expect_success();
     let items = list["items"].as_array().unwrap();
     items.iter().map(|item| item["metadata"]["name"].as_str().unwrap().to_owned()).collect()
 }
@@ -40,16 +40,16 @@ async fn minutes(count: u64) {
 #[tokio::test(start_paused = true)]
 async fn an_event_is_gone_an_hour_after_its_last_write() {
     let server = Server::new();
-    server.post(CORE, &core("old")).await.ok();
+    server.post(CORE, &core("old")).await.expect_success();
     minutes(10).await;
-    server.post(MODERN, &modern("new")).await.ok();
+    server.post(MODERN, &modern("new")).await.expect_success();
     let mut watch = server.watch(&format!("{CORE}?watch=true&timeoutSeconds=86400")).await;
     for name in ["new", "old"] {
         assert_eq!(watch.event().await, ("ADDED".into(), name.into()));
     }
     minutes(49).await;
     assert_eq!(names(&server).await, ["new", "old"]);
-    server.merge(&format!("{MODERN}/new"), &json!({"note": "again"})).await.ok();
+    server.merge(&format!("{MODERN}/new"), &json!({"note": "again"})).await.expect_success();
     assert_eq!(watch.event().await, ("MODIFIED".into(), "new".into()));
     minutes(2).await;
     assert_eq!(names(&server).await, ["new"], "it lives an hour");
@@ -58,7 +58,7 @@ async fn an_event_is_gone_an_hour_after_its_last_write() {
     assert_eq!(names(&server).await, ["new"], "a write makes it live an hour more");
     minutes(5).await;
     assert!(names(&server).await.is_empty());
-    server.post(CORE, &core("last")).await.ok();
+    server.post(CORE, &core("last")).await.expect_success();
     minutes(61).await;
     assert!(names(&server).await.is_empty(), "and so it goes on");
 }
@@ -69,7 +69,7 @@ async fn an_event_of_an_earlier_life_of_the_server_expires_too() {
     let (store, clock) = (Arc::new(Store::default()), TokioClock::starting_at(start));
     let registry = || Registry::new(Arc::clone(&store), Environment::new(clock.clone(), 7)).unwrap();
     let server = Server::of(registry());
-    server.post(CORE, &core("a")).await.ok();
+    server.post(CORE, &core("a")).await.expect_success();
     drop(server);
     minutes(30).await;
     let server = Server::of(registry());
@@ -85,7 +85,7 @@ async fn another_lifetime_can_be_asked_for() {
     let environment = Environment::new(TokioClock::starting_at(start), 7);
     let registry = Registry::new(Arc::new(Store::default()), environment).unwrap();
     let server = Server::of(registry.with_event_ttl(Duration::from_mins(5)));
-    server.post(CORE, &core("a")).await.ok();
+    server.post(CORE, &core("a")).await.expect_success();
     minutes(6).await;
     assert!(names(&server).await.is_empty());
 }

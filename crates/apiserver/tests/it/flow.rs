@@ -191,10 +191,10 @@ async fn a_long_list_is_the_same_in_pieces_and_a_short_one_says_how_long_it_is()
         let data = json!({"data": {"text": "x".repeat([10, 3000, 80_000][number % 3])}});
         let mut object = config_map(&format!("a-{number:03}"), &json!({"app": "a"}));
         object["data"] = data["data"].clone();
-        let mut made = server.post(CONFIG_MAPS, &object).await.ok();
+        let mut made = server.post(CONFIG_MAPS, &object).await.expect_success();
         made.as_object_mut().unwrap().retain(|key, _| key != "kind" && key != "apiVersion");
         expected.push(made);
-        let whole = server.get(CONFIG_MAPS).await.ok();
+        let whole = server.get(CONFIG_MAPS).await.expect_success();
         assert_eq!(whole["items"], Value::Array(expected.clone()), "with {number}");
         let request = http::Request::get(CONFIG_MAPS).body(http_body_util::Full::default()).unwrap();
         let body = server.request(request).await.into_body();

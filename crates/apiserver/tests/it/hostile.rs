@@ -124,8 +124,8 @@ fn definition(rule: &str) -> Value {
 /// A server with something to patch.
 async fn furnished() -> Server {
     let server = Server::new();
-    server.post(CONFIG_MAPS, &config_map("a", &json!({"app": "a"}))).await.ok();
-    server.post(DEPLOYMENTS, &deployment("a")).await.ok();
+    server.post(CONFIG_MAPS, &config_map("a", &json!({"app": "a"}))).await.expect_success();
+    server.post(DEPLOYMENTS, &deployment("a")).await.expect_success();
     server
 }
 
@@ -300,10 +300,10 @@ async fn an_object_cannot_be_patched_deeper_than_it_can_be_read() {
     let mut crd = definition("true");
     crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"] =
         json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
-    server.post(DEFINITIONS, &crd).await.ok();
+    server.post(DEFINITIONS, &crd).await.expect_success();
     let things = "/apis/example.com/v1/namespaces/default/things";
     let thing = json!({"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "a"}, "spec": {"a": {}}});
-    server.post(things, &thing).await.ok();
+    server.post(things, &thing).await.expect_success();
     let deeper = json!([{"op": "copy", "from": "/spec", "path": "/spec/a"}]);
     let path = format!("{things}/a");
     let mut refused = None;
@@ -316,8 +316,8 @@ async fn an_object_cannot_be_patched_deeper_than_it_can_be_read() {
     }
     let message = refused.expect("an object must not become deeper without end");
     assert!(message.contains("nested too deeply"), "{message}");
-    assert_eq!(server.get(&path).await.ok()["metadata"]["name"], "a", "it can still be read");
-    assert_eq!(server.get(things).await.ok()["items"].as_array().unwrap().len(), 1);
+    assert_eq!(server.get(&path).await.expect_success()["metadata"]["name"], "a", "it can still be read");
+    assert_eq!(server.get(things).await.expect_success()["items"].as_array().unwrap().len(), 1);
 }
 
 #[tokio::test]
@@ -355,7 +355,7 @@ async fn too_many_watches_are_refused_until_one_ends() {
     assert!(message.contains("at most 2"), "{message}");
     drop(first);
     let mut third = server.watch(&path).await;
-    server.post(CONFIG_MAPS, &config_map("a", &json!({}))).await.ok();
+    server.post(CONFIG_MAPS, &config_map("a", &json!({}))).await.expect_success();
     assert_eq!(third.event().await.1, "a");
     drop(second);
 }

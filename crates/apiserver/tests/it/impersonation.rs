@@ -108,11 +108,11 @@ async fn nobody_becomes_more_than_they_may_by_a_name_that_is_hard_to_read() {
     let server = Server::new();
     let role = json!({"metadata": {"name": "clerk"}, "rules": [
         {"apiGroups": [""], "resources": ["users"], "verbs": ["impersonate"], "resourceNames": ["jane"]}]});
-    server.post(&format!("{RBAC}/clusterroles"), &role).await.ok();
+    server.post(&format!("{RBAC}/clusterroles"), &role).await.expect_success();
     let binding = json!({"metadata": {"name": "clerk"},
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "clerk"},
         "subjects": [{"kind": "User", "name": "clerk", "apiGroup": "rbac.authorization.k8s.io"}]});
-    server.post(&format!("{RBAC}/clusterrolebindings"), &binding).await.ok();
+    server.post(&format!("{RBAC}/clusterrolebindings"), &binding).await.expect_success();
     let clerk = server.as_user(Identity::new("clerk", []));
     for said in ways("mary") {
         let code = who(&clerk, &said.headers("Impersonate-User")).await.unwrap_err();
@@ -195,19 +195,19 @@ async fn no_way_to_write_a_path_leads_past_what_its_sender_may_do() {
     let server = Server::new();
     for name in ["one", "two"] {
         let object = json!({"metadata": {"name": name}, "data": {"secret": name}});
-        server.post("/api/v1/namespaces/default/configmaps", &object).await.ok();
+        server.post("/api/v1/namespaces/default/configmaps", &object).await.expect_success();
     }
     let role = json!({"metadata": {"name": "one"}, "rules": [
         {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"], "resourceNames": ["one"]},
         {"nonResourceURLs": ["/healthz/*", "/version/*"], "verbs": ["get"]}]});
-    server.post(&format!("{RBAC}/clusterroles"), &role).await.ok();
+    server.post(&format!("{RBAC}/clusterroles"), &role).await.expect_success();
     let binding = json!({"metadata": {"name": "one"},
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "one"},
         "subjects": [{"kind": "User", "name": "eve", "apiGroup": "rbac.authorization.k8s.io"}]});
-    server.post(&format!("{RBAC}/clusterrolebindings"), &binding).await.ok();
+    server.post(&format!("{RBAC}/clusterrolebindings"), &binding).await.expect_success();
     let eve = server.as_user(Identity::new("eve", []));
     let maps = "/api/v1/namespaces/default/configmaps";
-    assert_eq!(eve.get(&format!("{maps}/one")).await.ok()["data"]["secret"], "one");
+    assert_eq!(eve.get(&format!("{maps}/one")).await.expect_success()["data"]["secret"], "one");
     let mut paths: Vec<String> = [
         "/two",
         "//two",

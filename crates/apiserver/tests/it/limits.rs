@@ -30,7 +30,7 @@ async fn a_config_map_holds_a_mebibyte_and_no_more() {
     let server = Server::new();
     let mut object = config_map("a", &json!({}));
     object["data"] = json!({"a": "x".repeat(1024 * 1024)});
-    server.post(CONFIG_MAPS, &object).await.ok();
+    server.post(CONFIG_MAPS, &object).await.expect_success();
     let message =
         server.merge(&format!("{CONFIG_MAPS}/a"), &json!({"data": {"b": "x"}})).await.failed(422, "Invalid");
     assert!(message.ends_with("Too long: may not be more than 1048576 bytes"), "{message}");
@@ -45,7 +45,7 @@ async fn a_secret_holds_a_mebibyte_and_no_more() {
     let secret = |size: usize| json!({"metadata": {"name": "a"}, "stringData": {"a": "x".repeat(size)}});
     let message = server.post(secrets, &secret(1024 * 1024 + 1)).await.failed(422, "Invalid");
     assert!(message.ends_with("data: Too long: may not be more than 1048576 bytes"), "{message}");
-    server.post(secrets, &secret(1024 * 1024)).await.ok();
+    server.post(secrets, &secret(1024 * 1024)).await.expect_success();
 }
 
 #[tokio::test]
@@ -61,18 +61,21 @@ async fn annotations_hold_a_quarter_of_a_mebibyte_together() {
         message.ends_with("metadata.annotations: Too long: may not be more than 262144 bytes"),
         "{message}"
     );
-    server.post(CONFIG_MAPS, &annotated(256 * 1024 - 3)).await.ok();
+    server.post(CONFIG_MAPS, &annotated(256 * 1024 - 3)).await.expect_success();
 }
 
 #[tokio::test]
 async fn no_patch_makes_an_object_larger_than_can_be_stored() {
     let server = Server::new();
     let free = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
-    server.post(DEFINITIONS, &definition(&free)).await.ok();
-    server.post(THINGS, &thing(&json!({}))).await.ok();
+    server.post(DEFINITIONS, &definition(&free)).await.expect_success();
+    server.post(THINGS, &thing(&json!({}))).await.expect_success();
     let path = format!("{THINGS}/a");
     for number in 0..3 {
-        server.merge(&path, &json!({"spec": {format!("f{number}"): "x".repeat(500_000)}})).await.ok();
+        server
+            .merge(&path, &json!({"spec": {format!("f{number}"): "x".repeat(500_000)}}))
+            .await
+            .expect_success();
     }
     let more = json!({"spec": {"more": "x".repeat(100_000)}});
     let copy = json!([{"op": "copy", "from": "/spec/f0", "path": "/spec/f9"}]);
@@ -94,10 +97,10 @@ async fn no_patch_makes_an_object_larger_than_can_be_stored() {
     assert_eq!(answer.body["message"], TOO_LARGE);
     server.get(&format!("{THINGS}/b")).await.failed(404, "NotFound");
     // What is there can become smaller, can be held by a finalizer, and can go.
-    server.merge(&path, &json!({"metadata": {"finalizers": ["a.b/c"]}})).await.ok();
-    server.merge(&path, &json!({"spec": {"f0": "y".repeat(499_000)}})).await.ok();
-    server.delete(&path, &Value::Null).await.ok();
-    server.merge(&path, &json!({"metadata": {"finalizers": null}})).await.ok();
+    server.merge(&path, &json!({"metadata": {"finalizers": ["a.b/c"]}})).await.expect_success();
+    server.merge(&path, &json!({"spec": {"f0": "y".repeat(499_000)}})).await.expect_success();
+    server.delete(&path, &Value::Null).await.expect_success();
+    server.merge(&path, &json!({"metadata": {"finalizers": null}})).await.expect_success();
     server.get(&path).await.failed(404, "NotFound");
 }
 
@@ -115,10 +118,10 @@ async fn defaults_do_not_make_a_large_object_of_many_small_ones() {
     let item =
         json!({"type": "object", "properties": {"a": {"type": "string", "default": "x".repeat(4000)}}});
     let spec = json!({"type": "object", "properties": {"items": {"type": "array", "items": item}}});
-    server.post(DEFINITIONS, &definition(&spec)).await.ok();
+    server.post(DEFINITIONS, &definition(&spec)).await.expect_success();
     let empty = |count: usize| thing(&json!({"items": vec![json!({}); count]}));
-    server.post(THINGS, &empty(300)).await.ok();
-    server.delete(&format!("{THINGS}/a"), &Value::Null).await.ok();
+    server.post(THINGS, &empty(300)).await.expect_success();
+    server.delete(&format!("{THINGS}/a"), &Value::Null).await.expect_success();
     let answer = server.post(THINGS, &empty(60_000)).await;
     assert_eq!(answer.body["message"], TOO_LARGE, "60,000 items would be 240 MB");
     server.post(THINGS, &empty(500_000)).await.failed(413, "RequestEntityTooLarge");
@@ -133,12 +136,12 @@ async fn a_continue_token_of_a_revision_that_has_not_been_is_refused() {
     use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
     let server = Server::new();
     for name in ["a", "b", "c"] {
-        server.post(CONFIG_MAPS, &config_map(name, &json!({}))).await.ok();
+        server.post(CONFIG_MAPS, &config_map(name, &json!({}))).await.expect_success();
     }
-    let page = server.get(&format!("{CONFIG_MAPS}?limit=1")).await.ok();
+    let page = server.get(&format!("{CONFIG_MAPS}?limit=1")).await.expect_success();
     let token = page["metadata"]["continue"].as_str().unwrap();
     let mut decoded: Value = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(token).unwrap()).unwrap();
-    server.get(&format!("{CONFIG_MAPS}?limit=1&continue={token}")).await.ok();
+    server.get(&format!("{CONFIG_MAPS}?limit=1&continue={token}")).await.expect_success();
     decoded["rv"] = json!(1_000_000);
     let token = URL_SAFE_NO_PAD.encode(decoded.to_string());
     let answer = server.get(&format!("{CONFIG_MAPS}?limit=1&continue={token}")).await;

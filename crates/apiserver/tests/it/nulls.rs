@@ -67,7 +67,7 @@ async fn written(server: &Server, verb: &str, part: &str, value: &Value) -> Answ
     let path = format!("{THINGS}/{name}");
     let place = if part == "status" { format!("{path}/status") } else { path };
     let mut object = json!({"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": name}});
-    let live = server.post(THINGS, &object).await.ok();
+    let live = server.post(THINGS, &object).await.expect_success();
     match verb {
         "put" => {
             object = thing(&name, part, value);

@@ -33,9 +33,9 @@ fn expected(status: u16) -> bool {
 async fn no_number_is_too_large_or_too_small_for_a_query() {
     let server = Server::new();
     for number in EXTREMES {
-        server.post(CONFIG_MAPS, &config_map("a", &json!({}))).await.ok();
+        server.post(CONFIG_MAPS, &config_map("a", &json!({}))).await.expect_success();
         let pod = json!({"metadata": {"name": "a"}, "spec": {"containers": [{"name": "a", "image": "b"}]}});
-        server.post(PODS, &pod).await.ok();
+        server.post(PODS, &pod).await.expect_success();
         let gets = [
             format!("{CONFIG_MAPS}?limit={number}"),
             format!("{CONFIG_MAPS}?timeoutSeconds={number}"),
@@ -78,9 +78,9 @@ async fn the_longest_watch_that_can_be_asked_for_is_a_watch() {
     let server = Server::new();
     for seconds in ["9223372036854775807", "9223372036", "31536000000"] {
         let mut watch = server.watch(&format!("{CONFIG_MAPS}?watch=true&timeoutSeconds={seconds}")).await;
-        server.post(CONFIG_MAPS, &config_map("a", &json!({}))).await.ok();
+        server.post(CONFIG_MAPS, &config_map("a", &json!({}))).await.expect_success();
         assert_eq!(watch.event().await, ("ADDED".into(), "a".into()), "{seconds}");
-        server.delete(&format!("{CONFIG_MAPS}/a"), &Value::Null).await.ok();
+        server.delete(&format!("{CONFIG_MAPS}/a"), &Value::Null).await.expect_success();
     }
 }
 

@@ -15,10 +15,10 @@ fn webhook(client: &Value) -> Value {
 
 /// What a client is told whose write asks such a webhook.
 async fn told(server: &Server, client: &Value) -> String {
-    server.post(WEBHOOKS, &webhook(client)).await.ok();
+    server.post(WEBHOOKS, &webhook(client)).await.expect_success();
     let map = json!({"metadata": {"name": "a"}});
     let told = server.post(CONFIG_MAPS, &map).await.failed(500, "InternalError");
-    server.delete(&format!("{WEBHOOKS}/hook"), &Value::Null).await.ok();
+    server.delete(&format!("{WEBHOOKS}/hook"), &Value::Null).await.expect_success();
     told
 }
 
@@ -26,14 +26,14 @@ async fn told(server: &Server, client: &Value) -> String {
 async fn a_service_on_a_simulated_pod_is_refused_and_says_what_to_do() {
     let server = Server::new();
     let pod = json!({"metadata": {"name": "hook-pod"}, "spec": {"containers": [{"name": "main", "image": "hook"}]}});
-    server.post("/api/v1/namespaces/default/pods", &pod).await.ok();
+    server.post("/api/v1/namespaces/default/pods", &pod).await.expect_success();
     let status = json!({"status": {"podIP": "10.244.0.9", "podIPs": [{"ip": "10.244.0.9"}]}});
-    server.merge("/api/v1/namespaces/default/pods/hook-pod/status", &status).await.ok();
+    server.merge("/api/v1/namespaces/default/pods/hook-pod/status", &status).await.expect_success();
     let service = json!({"metadata": {"name": "hooks"}, "spec": {"ports": [{"port": 443}]}});
-    server.post("/api/v1/namespaces/default/services", &service).await.ok();
+    server.post("/api/v1/namespaces/default/services", &service).await.expect_success();
     let slice = json!({"metadata": {"name": "hooks-1", "labels": {"kubernetes.io/service-name": "hooks"}},
         "addressType": "IPv4", "ports": [{"name": "", "port": 8443}], "endpoints": [{"addresses": ["10.244.0.9"]}]});
-    server.post("/apis/discovery.k8s.io/v1/namespaces/default/endpointslices", &slice).await.ok();
+    server.post("/apis/discovery.k8s.io/v1/namespaces/default/endpointslices", &slice).await.expect_success();
     let service = json!({"service": {"namespace": "default", "name": "hooks"}});
     // By its Service, and by an address that somebody looked up.
     for client in [service, json!({"url": "https://10.244.0.9:8443/"})] {
@@ -66,7 +66,7 @@ async fn a_request_ends_when_its_time_is_over_whatever_a_webhook_does() {
     let url = format!("https://{}/", silent.local_addr().unwrap());
     let mut slow = webhook(&json!({"url": url}));
     slow["webhooks"][0]["timeoutSeconds"] = json!(30);
-    server.post(WEBHOOKS, &slow).await.ok();
+    server.post(WEBHOOKS, &slow).await.expect_success();
     let map = json!({"metadata": {"name": "a"}});
     let told = server.post(&format!("{CONFIG_MAPS}?timeout=300ms"), &map).await.failed(504, "Timeout");
     assert_eq!(told, "Timeout: request did not complete within the allotted timeout");

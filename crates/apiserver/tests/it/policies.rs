@@ -18,13 +18,13 @@ fn policy(spec: &Value) -> Value {
 /// A server with one policy and one binding of it.
 async fn server(spec: &Value, binding: &Value) -> Server {
     let server = Server::new();
-    server.post(&format!("{GROUP}/validatingadmissionpolicies"), &policy(spec)).await.ok();
+    server.post(&format!("{GROUP}/validatingadmissionpolicies"), &policy(spec)).await.expect_success();
     let mut bound = json!({"policyName": "p.example.com"});
     for (field, value) in binding.as_object().unwrap() {
         bound[field] = value.clone();
     }
     let bound = json!({"metadata": {"name": "b.example.com"}, "spec": bound});
-    server.post(&format!("{GROUP}/validatingadmissionpolicybindings"), &bound).await.ok();
+    server.post(&format!("{GROUP}/validatingadmissionpolicybindings"), &bound).await.expect_success();
     server
 }
 
@@ -116,7 +116,7 @@ async fn a_policy_that_is_not_meant_or_fails_open_lets_pass() {
         (json!({"validations": never}), json!({"validationActions": ["Audit"]})),
     ];
     for (spec, binding) in cases {
-        create(&server(&spec, &binding).await).await.ok();
+        create(&server(&spec, &binding).await).await.expect_success();
     }
     let spec = json!({"validations": [{"expression": "object.data.x == '2'", "message": "x must be two"}]});
     let answer = create(&server(&spec, &json!({"validationActions": ["Warn", "Audit"]})).await).await;
@@ -127,7 +127,7 @@ async fn a_policy_that_is_not_meant_or_fails_open_lets_pass() {
           must be two\""
         ]
     );
-    answer.ok();
+    answer.expect_success();
 }
 
 #[tokio::test]
@@ -144,10 +144,10 @@ async fn parameters_come_from_the_object_that_a_binding_names() {
     let why =
         "failed to configure binding: no params found for policy binding with `Deny` parameterNotFoundAction";
     assert_eq!(missing, format!("configmaps \"subject\" is forbidden: {START}{why}"));
-    create(&server(&spec, &bound("limits", "Allow")).await).await.ok();
+    create(&server(&spec, &bound("limits", "Allow")).await).await.expect_success();
     let free = server(&spec, &bound("limits", "Allow")).await;
     let limits = json!({"metadata": {"name": "limits"}, "data": {"max": "0"}});
-    free.post(CONFIG_MAPS, &limits).await.ok();
+    free.post(CONFIG_MAPS, &limits).await.expect_success();
     let message = create(&free).await.failed(422, "Invalid");
     assert_eq!(message, format!("configmaps \"subject\" is forbidden: {START}at most 0"));
 }
@@ -182,7 +182,8 @@ async fn policies_and_bindings_are_defaulted_and_checked() {
         message.contains("spec.validations[0].expression: Invalid value: \"object.\": compilation failed"),
         "{message}"
     );
-    let made = server.post(&path, &policy(&json!({"validations": [{"expression": "true"}]}))).await.ok();
+    let made =
+        server.post(&path, &policy(&json!({"validations": [{"expression": "true"}]}))).await.expect_success();
     assert_eq!(
         (&made["spec"]["failurePolicy"], &made["spec"]["matchConstraints"]["matchPolicy"]),
         (&json!("Fail"), &json!("Equivalent"))

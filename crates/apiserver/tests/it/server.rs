@@ -35,7 +35,7 @@ pub(crate) struct Answer {
 impl Answer {
     /// The body of an answer that must be a success.
     #[track_caller]
-    pub(crate) fn ok(self) -> Value {
+    pub(crate) fn expect_success(self) -> Value {
         assert!(self.status.is_success(), "{}: {}", self.status, self.body);
         self.body
     }
@@ -155,7 +155,7 @@ impl Server {
 
     pub(crate) async fn table(&self, path: &str) -> Value {
         let accept = "application/json;as=Table;v=v1;g=meta.k8s.io";
-        self.send(Method::GET, path, "", accept, &Value::Null).await.ok()
+        self.send(Method::GET, path, "", accept, &Value::Null).await.expect_success()
     }
 
     pub(crate) async fn post(&self, path: &str, body: &Value) -> Answer {

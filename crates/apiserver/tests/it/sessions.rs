@@ -19,7 +19,7 @@ async fn with_pod() -> Server {
     let containers = json!([{"name": "first", "image": "a"}, {"name": "second", "image": "b"}]);
     let pod = json!({"metadata": {"name": "one"}, "spec": {"containers": containers,
         "initContainers": [{"name": "init", "image": "c"}]}});
-    server.post(PODS, &pod).await.ok();
+    server.post(PODS, &pod).await.expect_success();
     server
 }
 
@@ -33,11 +33,11 @@ async fn to_get_a_session_is_to_create_one() {
     let roles = "/apis/rbac.authorization.k8s.io/v1/namespaces/default";
     let rules = json!([{"apiGroups": [""], "resources": ["pods/exec"], "verbs": ["get"]}]);
     let role = json!({"metadata": {"name": "look"}, "rules": rules});
-    server.post(&format!("{roles}/roles"), &role).await.ok();
+    server.post(&format!("{roles}/roles"), &role).await.expect_success();
     let binding = json!({"metadata": {"name": "look"},
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "look"},
         "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "eve"}]});
-    server.post(&format!("{roles}/rolebindings"), &binding).await.ok();
+    server.post(&format!("{roles}/rolebindings"), &binding).await.expect_success();
     let eve = server.as_user(Identity::new("eve", []));
     let refused =
         enter(&eve, "one/exec?command=true&stdout=1&container=first").await.failed(403, "Forbidden");
@@ -49,7 +49,7 @@ async fn to_get_a_session_is_to_create_one() {
         {"apiGroups": [""], "resources": ["pods/exec"], "verbs": ["get", "create"]}]}),
         )
         .await
-        .ok();
+        .expect_success();
     let next = enter(&eve, "one/exec?command=true&stdout=1&container=first").await.failed(400, "BadRequest");
     assert_eq!(next, "pod one does not have a host assigned");
 }
@@ -69,10 +69,10 @@ async fn a_container_must_be_meant_and_be_there() {
 async fn a_server_without_nodes_says_that_nobody_runs_containers() {
     let server = with_pod().await;
     let binding = json!({"metadata": {"name": "one"}, "target": {"kind": "Node", "name": "far"}});
-    server.post(&format!("{PODS}/one/binding"), &binding).await.ok();
+    server.post(&format!("{PODS}/one/binding"), &binding).await.expect_success();
     let running = json!({"status": {"containerStatuses": [{"name": "first", "image": "a", "imageID": "",
         "ready": true, "restartCount": 0, "state": {"running": {"startedAt": "2026-01-01T00:00:00Z"}}}]}});
-    server.merge(&format!("{PODS}/one/status"), &running).await.ok();
+    server.merge(&format!("{PODS}/one/status"), &running).await.expect_success();
     let why =
         enter(&server, "one/exec?command=true&stdout=1&container=first").await.failed(500, "InternalError");
     assert!(why.contains("started without nodes"), "{why}");
@@ -86,10 +86,10 @@ async fn admission_is_asked_about_what_will_be_run() {
     let policy = json!({"metadata": {"name": "no-shell"}, "spec": {
         "matchConstraints": {"resourceRules": [rule]},
         "validations": [{"expression": "object.command[0] != 'sh'", "message": "no shells here"}]}});
-    server.post(&format!("{group}/validatingadmissionpolicies"), &policy).await.ok();
+    server.post(&format!("{group}/validatingadmissionpolicies"), &policy).await.expect_success();
     let binding = json!({"metadata": {"name": "no-shell"},
         "spec": {"policyName": "no-shell", "validationActions": ["Deny"]}});
-    server.post(&format!("{group}/validatingadmissionpolicybindings"), &binding).await.ok();
+    server.post(&format!("{group}/validatingadmissionpolicybindings"), &binding).await.expect_success();
     let refused = enter(&server, "one/exec?command=sh&stdout=1&container=first").await;
     assert!(refused.body["message"].as_str().unwrap().contains("no shells here"), "{}", refused.body);
     let next = enter(&server, "one/exec?command=ls&stdout=1&container=first").await.failed(400, "BadRequest");

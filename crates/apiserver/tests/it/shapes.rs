@@ -70,7 +70,7 @@ fn resolved(schema: &Value) -> (&Value, Option<&str>) {
 /// All kinds that can be created.
 pub(crate) async fn built_in(server: &Server) -> Vec<Shape> {
     let mut versions = vec![("/api/v1".to_owned(), String::new(), "v1".to_owned())];
-    for group in server.get("/apis").await.ok()["groups"].as_array().unwrap() {
+    for group in server.get("/apis").await.expect_success()["groups"].as_array().unwrap() {
         for version in group["versions"].as_array().unwrap() {
             let place = version["groupVersion"].as_str().unwrap();
             let (group, version) = place.split_once('/').unwrap();
@@ -79,7 +79,7 @@ pub(crate) async fn built_in(server: &Server) -> Vec<Shape> {
     }
     let mut shapes = Vec::new();
     for (root, group, version) in versions {
-        for resource in server.get(&root).await.ok()["resources"].as_array().unwrap() {
+        for resource in server.get(&root).await.expect_success()["resources"].as_array().unwrap() {
             let name = resource["name"].as_str().unwrap();
             let creates = resource["verbs"].as_array().unwrap().contains(&json!("create"));
             let kind = resource["kind"].as_str().unwrap();

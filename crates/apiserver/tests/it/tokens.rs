@@ -18,17 +18,17 @@ const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
 
 async fn server() -> Server {
     let server = Server::new();
-    server.post(ACCOUNTS, &json!({"metadata": {"name": "robot"}})).await.ok();
+    server.post(ACCOUNTS, &json!({"metadata": {"name": "robot"}})).await.expect_success();
     server
 }
 
 async fn token(server: &Server, spec: &Value) -> String {
-    let answer = server.post(TOKEN, &json!({"spec": spec})).await.ok();
+    let answer = server.post(TOKEN, &json!({"spec": spec})).await.expect_success();
     answer["status"]["token"].as_str().unwrap().to_owned()
 }
 
 async fn review(server: &Server, token: &str) -> Value {
-    server.post(REVIEWS, &json!({"spec": {"token": token}})).await.ok()["status"].clone()
+    server.post(REVIEWS, &json!({"spec": {"token": token}})).await.expect_success()["status"].clone()
 }
 
 async fn bearer(server: &Server, token: &str, method: Method, path: &str, body: &Value) -> Answer {
@@ -49,7 +49,7 @@ fn pod(name: &str, account: &str) -> Value {
 #[tokio::test]
 async fn a_token_makes_its_bearer_the_service_account() {
     let server = server().await;
-    let account = server.get(&format!("{ACCOUNTS}/robot")).await.ok();
+    let account = server.get(&format!("{ACCOUNTS}/robot")).await.expect_success();
     let answer = server.post(TOKEN, &json!({"spec": {}})).await;
     assert_eq!(answer.status, 201);
     let made = answer.body;
@@ -67,7 +67,7 @@ async fn a_token_makes_its_bearer_the_service_account() {
         "serviceaccount": {"name": "robot", "uid": account["metadata"]["uid"]}})
     );
     assert_eq!(said["sub"], "system:serviceaccount:default:robot");
-    let who = bearer(&server, token, Method::POST, WHO_AM_I, &json!({})).await.ok();
+    let who = bearer(&server, token, Method::POST, WHO_AM_I, &json!({})).await.expect_success();
     let user = json!({"username": "system:serviceaccount:default:robot", "uid": account["metadata"]["uid"],
         "groups": ["system:serviceaccounts", "system:serviceaccounts:default", "system:authenticated"],
         "extra": {"authentication.kubernetes.io/credential-id": [format!("JTI={}", said["jti"].as_str().unwrap())]}});
@@ -119,8 +119,8 @@ async fn a_token_ends_with_its_time_and_with_what_it_is_bound_to() {
         review(&server, &short).await["error"],
         "[invalid bearer token, service account token has expired]"
     );
-    server.post(SECRETS, &json!({"metadata": {"name": "s"}})).await.ok();
-    server.post(PODS, &pod("p", "robot")).await.ok();
+    server.post(SECRETS, &json!({"metadata": {"name": "s"}})).await.expect_success();
+    server.post(PODS, &pod("p", "robot")).await.expect_success();
     let reference =
         |kind: &str, name: &str| json!({"boundObjectRef": {"kind": kind, "apiVersion": "v1", "name": name}});
     let (secret, running) =
@@ -129,19 +129,19 @@ async fn a_token_ends_with_its_time_and_with_what_it_is_bound_to() {
     let extra = review(&server, &running).await["user"]["extra"].clone();
     assert_eq!(extra["authentication.kubernetes.io/pod-name"], json!(["p"]));
     let invalidated = "[invalid bearer token, service account token has been invalidated]";
-    server.delete(&format!("{SECRETS}/s"), &Value::Null).await.ok();
+    server.delete(&format!("{SECRETS}/s"), &Value::Null).await.expect_success();
     assert_eq!(review(&server, &secret).await, json!({"user": {}, "error": invalidated}));
-    server.delete(&format!("{PODS}/p?gracePeriodSeconds=0"), &Value::Null).await.ok();
+    server.delete(&format!("{PODS}/p?gracePeriodSeconds=0"), &Value::Null).await.expect_success();
     assert_eq!(review(&server, &running).await["error"], invalidated);
-    server.delete(&format!("{ACCOUNTS}/robot"), &Value::Null).await.ok();
+    server.delete(&format!("{ACCOUNTS}/robot"), &Value::Null).await.expect_success();
     assert_eq!(review(&server, &plain).await["error"], invalidated);
 }
 
 #[tokio::test]
 async fn a_token_that_cannot_be_is_refused_in_the_real_words() {
     let server = server().await;
-    server.post(SECRETS, &json!({"metadata": {"name": "s"}})).await.ok();
-    server.post(PODS, &pod("other", "default")).await.ok();
+    server.post(SECRETS, &json!({"metadata": {"name": "s"}})).await.expect_success();
+    server.post(PODS, &pod("other", "default")).await.expect_success();
     let bound = |kind: &str, name: &str, uid: &str| json!({"boundObjectRef": {"kind": kind, "apiVersion": "v1", "name": name, "uid": uid}});
     let cases = [
         (
@@ -188,7 +188,10 @@ async fn a_token_that_cannot_be_is_refused_in_the_real_words() {
     assert_eq!(missing.failed(404, "NotFound"), "serviceaccounts \"nobody\" not found");
     let own = token(&server, &json!({"audiences": ["vault"]})).await;
     let question = json!({"spec": {"token": own, "audiences": ["vault", "other"]}});
-    assert_eq!(server.post(REVIEWS, &question).await.ok()["status"]["audiences"], json!(["vault"]));
+    assert_eq!(
+        server.post(REVIEWS, &question).await.expect_success()["status"]["audiences"],
+        json!(["vault"])
+    );
     assert_eq!(
         review(&server, &own).await["error"],
         "[invalid bearer token, token audiences [\"vault\"] is invalid for the target audiences \
@@ -201,10 +204,11 @@ async fn a_token_that_cannot_be_is_refused_in_the_real_words() {
 async fn anybody_with_an_account_can_check_tokens_by_the_published_key() {
     let server = server().await;
     let token = token(&server, &json!({})).await;
-    let issuer =
-        bearer(&server, &token, Method::GET, "/.well-known/openid-configuration", &Value::Null).await.ok();
+    let issuer = bearer(&server, &token, Method::GET, "/.well-known/openid-configuration", &Value::Null)
+        .await
+        .expect_success();
     assert_eq!(issuer["issuer"], claims(&token)["iss"]);
-    let keys = bearer(&server, &token, Method::GET, "/openid/v1/jwks", &Value::Null).await.ok();
+    let keys = bearer(&server, &token, Method::GET, "/openid/v1/jwks", &Value::Null).await.expect_success();
     let coordinate = |name: &str| URL_SAFE_NO_PAD.decode(keys["keys"][0][name].as_str().unwrap()).unwrap();
     let point = [vec![4], coordinate("x"), coordinate("y")].concat();
     let (signed, signature) = token.rsplit_once('.').unwrap();
@@ -218,7 +222,7 @@ async fn anybody_with_an_account_can_check_tokens_by_the_published_key() {
 #[tokio::test]
 async fn a_pod_finds_the_token_of_its_account_mounted() {
     let server = server().await;
-    let made = server.post(PODS, &pod("p", "robot")).await.ok();
+    let made = server.post(PODS, &pod("p", "robot")).await.expect_success();
     let volume = &made["spec"]["volumes"][0];
     let name = volume["name"].as_str().unwrap();
     assert!(name.starts_with("kube-api-access-") && name.len() == 21, "{name}");
@@ -241,7 +245,7 @@ async fn a_pod_finds_the_token_of_its_account_mounted() {
     );
     let mut without = pod("q", "robot");
     without["spec"]["automountServiceAccountToken"] = json!(false);
-    assert_eq!(server.post(PODS, &without).await.ok()["spec"]["volumes"], Value::Null);
+    assert_eq!(server.post(PODS, &without).await.expect_success()["spec"]["volumes"], Value::Null);
     let message = server.post(PODS, &pod("r", "none")).await.failed(403, "Forbidden");
     assert_eq!(
         message,
@@ -254,11 +258,11 @@ async fn a_secret_made_for_a_token_gets_one() {
     let server = server().await;
     let secret = json!({"metadata": {"name": "old", "annotations": {"kubernetes.io/service-account.name": "robot"}},
         "type": "kubernetes.io/service-account-token"});
-    let made = server.post(SECRETS, &secret).await.ok();
+    let made = server.post(SECRETS, &secret).await.expect_success();
     let token = String::from_utf8(STANDARD.decode(made["data"]["token"].as_str().unwrap()).unwrap()).unwrap();
     assert_eq!(claims(&token)["kubernetes.io/serviceaccount/secret.name"], "old");
     assert_eq!(review(&server, &token).await["user"]["username"], "system:serviceaccount:default:robot");
-    server.delete(&format!("{SECRETS}/old"), &Value::Null).await.ok();
+    server.delete(&format!("{SECRETS}/old"), &Value::Null).await.expect_success();
     assert_eq!(
         review(&server, &token).await["error"],
         "[invalid bearer token, service account token has been invalidated]"
@@ -274,12 +278,12 @@ async fn code(server: &Server, token: &str) -> u16 {
 #[tokio::test(start_paused = true)]
 async fn a_token_that_was_just_used_ends_at_once_with_what_it_rests_on() {
     let server = server().await;
-    server.post(SECRETS, &json!({"metadata": {"name": "s"}})).await.ok();
-    server.post(PODS, &pod("p", "robot")).await.ok();
-    server.post("/api/v1/nodes", &json!({"metadata": {"name": "n"}})).await.ok();
+    server.post(SECRETS, &json!({"metadata": {"name": "s"}})).await.expect_success();
+    server.post(PODS, &pod("p", "robot")).await.expect_success();
+    server.post("/api/v1/nodes", &json!({"metadata": {"name": "n"}})).await.expect_success();
     let legacy = json!({"metadata": {"name": "old", "annotations": {"kubernetes.io/service-account.name": "robot"}},
         "type": "kubernetes.io/service-account-token"});
-    let legacy = server.post(SECRETS, &legacy).await.ok();
+    let legacy = server.post(SECRETS, &legacy).await.expect_success();
     let legacy = STANDARD.decode(legacy["data"]["token"].as_str().unwrap()).unwrap();
     let bound =
         |kind: &str, name: &str| json!({"boundObjectRef": {"kind": kind, "apiVersion": "v1", "name": name}});
@@ -295,17 +299,17 @@ async fn a_token_that_was_just_used_ends_at_once_with_what_it_rests_on() {
         }
         // A change of the object is no end of it.
         let plain = path.split('?').next().unwrap();
-        server.merge(plain, &json!({"metadata": {"labels": {"a": "b"}}})).await.ok();
+        server.merge(plain, &json!({"metadata": {"labels": {"a": "b"}}})).await.expect_success();
         assert_eq!(code(&server, token).await, 201, "{path} was changed");
-        server.delete(path, &Value::Null).await.ok();
+        server.delete(path, &Value::Null).await.expect_success();
         assert_eq!(code(&server, token).await, 401, "{path} is gone");
     }
     let account = token(&server, &json!({})).await;
     assert_eq!(code(&server, &account).await, 201);
-    server.delete(&format!("{ACCOUNTS}/robot"), &Value::Null).await.ok();
+    server.delete(&format!("{ACCOUNTS}/robot"), &Value::Null).await.expect_success();
     assert_eq!(code(&server, &account).await, 401);
     // Another account of the same name is another account.
-    server.post(ACCOUNTS, &json!({"metadata": {"name": "robot"}})).await.ok();
+    server.post(ACCOUNTS, &json!({"metadata": {"name": "robot"}})).await.expect_success();
     assert_eq!(code(&server, &account).await, 401);
 }
 
@@ -319,7 +323,7 @@ async fn a_token_that_was_just_used_ends_with_its_time_and_serves_its_audience_a
     assert_eq!(code(&server, &short).await, 401, "it was verified four seconds ago, and has ended since");
     let other = token(&server, &json!({"audiences": ["vault"]})).await;
     let asked = json!({"spec": {"token": other, "audiences": ["vault"]}});
-    assert_eq!(server.post(REVIEWS, &asked).await.ok()["status"]["authenticated"], true);
+    assert_eq!(server.post(REVIEWS, &asked).await.expect_success()["status"]["authenticated"], true);
     assert_eq!(code(&server, &other).await, 401, "what is known of it is whom it is for");
     let other = format!("{}A", &short[..short.len() - 1]);
     assert_eq!(code(&server, &other).await, 401);
@@ -354,7 +358,7 @@ async fn an_administrator_can_be_anybody() {
         ),
     ];
     for (headers, user) in cases {
-        assert_eq!(as_other(&server, headers).await.ok()["status"]["userInfo"], user);
+        assert_eq!(as_other(&server, headers).await.expect_success()["status"]["userInfo"], user);
     }
     let message = as_other(&server, &[("Impersonate-Group", "devs")]).await.failed(400, "BadRequest");
     assert_eq!(
@@ -379,13 +383,14 @@ async fn others_can_be_only_whom_a_role_lets_them_be() {
         {"apiGroups": [""], "resources": ["users"], "verbs": ["impersonate"], "resourceNames": ["jane"]},
         {"apiGroups": ["authentication.k8s.io"], "resources": ["userextras/scopes"], "verbs": ["impersonate"],
             "resourceNames": ["view"]}]});
-    server.post(&format!("{RBAC}/clusterroles"), &role).await.ok();
+    server.post(&format!("{RBAC}/clusterroles"), &role).await.expect_success();
     let binding = json!({"metadata": {"name": "be-jane"}, "subjects": [{"kind": "User", "name": "clerk",
         "apiGroup": "rbac.authorization.k8s.io"}], "roleRef": {"apiGroup": "rbac.authorization.k8s.io",
         "kind": "ClusterRole", "name": "be-jane"}});
-    server.post(&format!("{RBAC}/clusterrolebindings"), &binding).await.ok();
-    let jane =
-        as_other(&clerk, &[("Impersonate-User", "jane"), ("Impersonate-Extra-Scopes", "view")]).await.ok();
+    server.post(&format!("{RBAC}/clusterrolebindings"), &binding).await.expect_success();
+    let jane = as_other(&clerk, &[("Impersonate-User", "jane"), ("Impersonate-Extra-Scopes", "view")])
+        .await
+        .expect_success();
     assert_eq!(jane["status"]["userInfo"]["username"], "jane");
     for (headers, resource) in [
         (

@@ -14,11 +14,11 @@ const HOOKS: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconf
 /// A user with a ClusterRole of these rules.
 async fn user(server: &Server, name: &str, rules: &Value) -> Server {
     let role = json!({"metadata": {"name": name}, "rules": rules});
-    server.post(&format!("{RBAC}/clusterroles"), &role).await.ok();
+    server.post(&format!("{RBAC}/clusterroles"), &role).await.expect_success();
     let binding = json!({"metadata": {"name": name},
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name},
         "subjects": [{"kind": "User", "name": name, "apiGroup": "rbac.authorization.k8s.io"}]});
-    server.post(&format!("{RBAC}/clusterrolebindings"), &binding).await.ok();
+    server.post(&format!("{RBAC}/clusterrolebindings"), &binding).await.expect_success();
     server.as_user(Identity::new(name, []))
 }
 
@@ -53,7 +53,7 @@ async fn refusing(server: &Server, code: u16, reason: &str, name: &str) -> Hook 
     let configuration = json!({"metadata": {"name": "refusing"}, "webhooks": [{"name": "hook.example.com",
         "clientConfig": hook.client_config(), "sideEffects": "None", "admissionReviewVersions": ["v1"],
         "rules": [rule]}]});
-    server.post(HOOKS, &configuration).await.ok();
+    server.post(HOOKS, &configuration).await.expect_success();
     hook
 }
 
@@ -108,7 +108,7 @@ impl Kind {
 #[tokio::test]
 async fn the_right_to_change_is_not_the_right_to_create() {
     let server = Server::new();
-    server.post(DEFINITIONS, &widgets()).await.ok();
+    server.post(DEFINITIONS, &widgets()).await.expect_success();
     let rules = |verbs: &[&str]| json!([{"apiGroups": ["*"], "resources": ["*"], "verbs": verbs}]);
     let changer = user(&server, "changer", &rules(&["get", "update", "patch"])).await;
     let maker = user(&server, "maker", &rules(&["get", "update", "patch", "create"])).await;
@@ -133,6 +133,6 @@ async fn the_right_to_change_is_not_the_right_to_create() {
         let made =
             if by_put { maker.put(&path, &object).await } else { maker.apply(&path, "one", &object).await };
         assert_eq!(made.status, 201, "{path}: {}", made.body);
-        changer.merge(&path, &json!({"metadata": {"labels": {"changed": "yes"}}})).await.ok();
+        changer.merge(&path, &json!({"metadata": {"labels": {"changed": "yes"}}})).await.expect_success();
     }
 }

@@ -14,7 +14,7 @@ fn event(kind: &str, name: &str) -> (String, String) {
 #[tokio::test(start_paused = true)]
 async fn the_state_comes_first_and_its_end_is_marked() {
     let server = Server::new();
-    server.post(CONFIG_MAPS, &config_map("a", &json!({}))).await.ok();
+    server.post(CONFIG_MAPS, &config_map("a", &json!({}))).await.expect_success();
     let query =
         "watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
     let mut watch = server.watch(&format!("{CONFIG_MAPS}?{query}")).await;
@@ -22,7 +22,7 @@ async fn the_state_comes_first_and_its_end_is_marked() {
     let bookmark = watch.next().await.unwrap();
     assert_eq!(bookmark["type"], "BOOKMARK");
     assert_eq!(bookmark["object"]["metadata"]["annotations"], json!({"k8s.io/initial-events-end": "true"}));
-    server.post(CONFIG_MAPS, &config_map("b", &json!({}))).await.ok();
+    server.post(CONFIG_MAPS, &config_map("b", &json!({}))).await.expect_success();
     assert_eq!(watch.event().await, event("ADDED", "b"));
     // Nothing happens for a minute: the watcher is told how far it has come.
     assert_eq!(watch.next().await.unwrap()["type"], "BOOKMARK");
@@ -31,16 +31,16 @@ async fn the_state_comes_first_and_its_end_is_marked() {
 #[tokio::test]
 async fn an_object_enters_and_leaves_a_selector_as_added_and_deleted() {
     let server = Server::new();
-    let list = server.get(CONFIG_MAPS).await.ok();
+    let list = server.get(CONFIG_MAPS).await.expect_success();
     let revision = list["metadata"]["resourceVersion"].as_str().unwrap();
     let path = format!("{CONFIG_MAPS}?watch=true&labelSelector=app%3Dweb&resourceVersion={revision}");
     let mut watch = server.watch(&path).await;
     let one = format!("{CONFIG_MAPS}/a");
-    server.post(CONFIG_MAPS, &config_map("a", &json!({"app": "other"}))).await.ok();
-    server.merge(&one, &json!({"metadata": {"labels": {"app": "web"}}})).await.ok();
-    server.merge(&one, &json!({"data": {"x": "y"}})).await.ok();
-    let last = server.merge(&one, &json!({"metadata": {"labels": {"app": "gone"}}})).await.ok();
-    server.delete(&one, &json!(null)).await.ok();
+    server.post(CONFIG_MAPS, &config_map("a", &json!({"app": "other"}))).await.expect_success();
+    server.merge(&one, &json!({"metadata": {"labels": {"app": "web"}}})).await.expect_success();
+    server.merge(&one, &json!({"data": {"x": "y"}})).await.expect_success();
+    let last = server.merge(&one, &json!({"metadata": {"labels": {"app": "gone"}}})).await.expect_success();
+    server.delete(&one, &json!(null)).await.expect_success();
     assert_eq!(watch.event().await, event("ADDED", "a"));
     assert_eq!(watch.event().await, event("MODIFIED", "a"));
     let left = watch.next().await.unwrap();
@@ -53,7 +53,7 @@ async fn an_object_enters_and_leaves_a_selector_as_added_and_deleted() {
 async fn a_revision_that_is_gone_is_an_error_in_the_stream() {
     let server = Server::with_store(Store::with_history(2));
     for name in ["a", "b", "c", "d"] {
-        server.post(CONFIG_MAPS, &config_map(name, &json!({}))).await.ok();
+        server.post(CONFIG_MAPS, &config_map(name, &json!({}))).await.expect_success();
     }
     let mut watch = server.watch(&format!("{CONFIG_MAPS}?watch=true&resourceVersion=2")).await;
     let line = watch.next().await.unwrap();

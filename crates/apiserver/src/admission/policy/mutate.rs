@@ -100,7 +100,7 @@ impl Admitting<'_> {
         };
         for params in params {
             input.params = params;
-            if let Err(why) = self.run(policy, &resource, &mut input) {
+            if let Err(why) = run(policy, &resource, &mut input) {
                 return refuse(Reason::Invalid, why);
             }
         }
@@ -110,49 +110,48 @@ impl Admitting<'_> {
         }
         Ok(Some(changed))
     }
+}
 
-    /// Makes the changes of a policy, each from what the one before it has left.
-    fn run(&self, policy: &Policy, resource: &Resource, input: &mut Input<'_>) -> Result<(), String> {
-        if !conditions(&policy.spec.match_conditions, &evaluate::variables(input))? {
-            return Ok(());
-        }
-        for mutation in &policy.spec.mutations {
-            let mut variables = evaluate::variables(input);
-            variables.compose(&policy.spec);
-            let Some(mut object) = input.object.clone() else { return Ok(()) };
-            let made = |condition: &Condition| -> Result<Value, String> {
-                let expression = condition.expression.trim();
-                let value = variables.evaluate(condition.compiled());
-                let value: Cel =
-                    value.map_err(|error| format!("expression '{expression}' resulted in error: {error}"))?;
-                let unusable = || format!("expression '{expression}' resulted in a value that is no JSON");
-                to_json(&value).ok_or_else(unusable)
-            };
-            if let Some(condition) = &mutation.apply_configuration {
-                let mut intent = made(condition)?;
-                for field in ["apiVersion", "kind"] {
-                    intent[field] = object[field].clone();
-                }
-                let merged = merge::combine(resource.schema(), &object, &intent);
-                object =
-                    merged.map_err(|why| format!("error applying patch: failed to merge patch: {why}"))?;
-            }
-            if let Some(condition) = &mutation.json_patch {
-                let operations = made(condition)?;
-                let operations = operations.as_array().cloned().unwrap_or_default();
-                match patch::apply(&mut object, &operations) {
-                    Ok(()) => {}
-                    Err(Problem::Unfit(why)) if why.ends_with("test failed") => continue,
-                    Err(Problem::Undecodable(why) | Problem::Unfit(why)) => {
-                        return Err(format!("JSON Patch: {why}"));
-                    }
-                }
-            }
-            self.settle_patched(resource, &mut object)?;
-            input.object = Some(object);
-        }
-        Ok(())
+/// Makes the changes of a policy, each from what the one before it has left.
+fn run(policy: &Policy, resource: &Resource, input: &mut Input<'_>) -> Result<(), String> {
+    if !conditions(&policy.spec.match_conditions, &evaluate::variables(input))? {
+        return Ok(());
     }
+    for mutation in &policy.spec.mutations {
+        let mut variables = evaluate::variables(input);
+        variables.compose(&policy.spec);
+        let Some(mut object) = input.object.clone() else { return Ok(()) };
+        let made = |condition: &Condition| -> Result<Value, String> {
+            let expression = condition.expression.trim();
+            let value = variables.evaluate(condition.compiled());
+            let value: Cel =
+                value.map_err(|error| format!("expression '{expression}' resulted in error: {error}"))?;
+            let unusable = || format!("expression '{expression}' resulted in a value that is no JSON");
+            to_json(&value).ok_or_else(unusable)
+        };
+        if let Some(condition) = &mutation.apply_configuration {
+            let mut intent = made(condition)?;
+            for field in ["apiVersion", "kind"] {
+                intent[field] = object[field].clone();
+            }
+            let merged = merge::combine(resource.schema(), &object, &intent);
+            object = merged.map_err(|why| format!("error applying patch: failed to merge patch: {why}"))?;
+        }
+        if let Some(condition) = &mutation.json_patch {
+            let operations = made(condition)?;
+            let operations = operations.as_array().cloned().unwrap_or_default();
+            match patch::apply(&mut object, &operations) {
+                Ok(()) => {}
+                Err(Problem::Unfit(why)) if why.ends_with("test failed") => continue,
+                Err(Problem::Undecodable(why) | Problem::Unfit(why)) => {
+                    return Err(format!("JSON Patch: {why}"));
+                }
+            }
+        }
+        resource.settle_patched(&mut object)?;
+        input.object = Some(object);
+    }
+    Ok(())
 }
 
 /// Whatever the reason, the code is that of what is forbidden.

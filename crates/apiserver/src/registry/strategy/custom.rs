@@ -14,7 +14,21 @@ use crate::{
 
 /// The strategy of every custom kind.
 pub(in crate::registry) static CUSTOM: Strategy = Strategy {
-    form: &Form { decode, decode_patched, fill, prepare_update, validate },
+    form: &Form {
+        decode: |_, object| {
+            if !resets_ownership(object) {
+                metadata::tidy(object);
+            }
+            Ok(())
+        },
+        decode_patched: |_, object| {
+            metadata::tidy(object);
+            Ok(())
+        },
+        fill,
+        prepare_update,
+        validate,
+    },
     // Without a subresource for it, the status is a part of what is wanted.
     generation: Generation::Changes(|resource, _, new, old| changed(new, old, resource.has("status"))),
     status_metadata: &[],
@@ -25,18 +39,6 @@ pub(in crate::registry) static CUSTOM: Strategy = Strategy {
     },
     ..Strategy::PLAIN
 };
-
-fn decode(_: &Resource, object: &mut Value) -> Result<(), String> {
-    if !resets_ownership(object) {
-        metadata::tidy(object);
-    }
-    Ok(())
-}
-
-fn decode_patched(_: &Resource, object: &mut Value) -> Result<(), String> {
-    metadata::tidy(object);
-    Ok(())
-}
 
 /// An explicit empty list of managers is a wish: forget who owns what.
 fn resets_ownership(object: &Value) -> bool {

@@ -334,7 +334,7 @@ async fn no_change_of_a_long_object_costs_more_than_its_length() {
 #[tokio::test]
 async fn no_change_of_a_long_custom_object_costs_more_than_its_length() {
     let server = Server::new();
-    server.post(DEFINITIONS, &definition()).await.ok();
+    server.post(DEFINITIONS, &definition()).await.expect_success();
     let found = grow(&server, &custom()).await;
     assert!(found.is_empty(), "{}", found.join("\n"));
 }

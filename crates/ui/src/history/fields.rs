@@ -25,7 +25,8 @@ pub fn writers(before: Option<&Value>, after: &Value) -> Vec<String> {
         |object: &Value| object["metadata"]["managedFields"].as_array().cloned().unwrap_or_default();
     let name = |entry: &Value| entry["manager"].as_str().unwrap_or_default().to_owned();
     let (known, now) = (before.map(entries).unwrap_or_default(), entries(after));
-    let mut names: Vec<String> = now.iter().filter(|entry| !known.contains(entry)).map(name).collect();
+    let wrote = |entry: &&Value| !known.iter().any(|old| old == *entry || has_only_lost(old, entry));
+    let mut names: Vec<String> = now.iter().filter(wrote).map(name).collect();
     if names.is_empty()
         && let Some(before) = before
     {
@@ -42,6 +43,21 @@ pub fn writers(before: Option<&Value>, after: &Value) -> Vec<String> {
     let mut seen = std::collections::BTreeSet::new();
     names.retain(|name| seen.insert(name.clone()));
     names
+}
+
+/// Whether an entry of the book is one from before that somebody else has taken fields from.
+fn has_only_lost(before: &Value, after: &Value) -> bool {
+    fn within(inner: &Value, outer: &Value) -> bool {
+        match (inner.as_object(), outer.as_object()) {
+            (Some(inner), Some(outer)) => {
+                inner.iter().all(|(key, value)| outer.get(key).is_some_and(|outer| within(value, outer)))
+            }
+            _ => inner == outer,
+        }
+    }
+    let same =
+        ["manager", "operation", "subresource", "time"].iter().all(|name| before[*name] == after[*name]);
+    same && within(&after["fieldsV1"], &before["fieldsV1"])
 }
 
 /// For every field that has ever had a value, its writes, oldest first. "Why is this field so": the last one.
@@ -180,6 +196,11 @@ mod tests {
         assert_eq!(writers(Some(&first), &object(json!([a, later]))), ["b"]);
         assert!(writers(Some(&first), &first).is_empty());
         assert_eq!(writers(Some(&first), &object(json!([a]))), ["b"], "whose entry is gone");
+        let entry =
+            |manager: &str, fields: Value| json!({"manager": manager, "time": "1", "fieldsV1": fields});
+        let taken = object(json!([entry("a", json!({"f:x": {}})), entry("b", json!({"f:y": {}}))]));
+        let had = object(json!([entry("a", json!({"f:x": {}, "f:y": {}}))]));
+        assert_eq!(writers(Some(&had), &taken), ["b"], "who has lost a field has not written");
         // Twice within a second: the book is the same, the value is not.
         let counted = |count: i64| json!({"metadata": {"managedFields": [a, {"manager": "c", "fieldsV1": {"f:count": {}}}]}, "count": count});
         assert_eq!(writers(Some(&counted(1)), &counted(2)), ["c"]);

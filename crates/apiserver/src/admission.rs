@@ -1,12 +1,9 @@
 //! Admission: who else has a say before an object is stored.
 //!
-//! A write enters as [`Attributes`] and an object; the object leaves changed, or the write is refused.
-//! Mutating webhooks are asked one after the other, in the order of their configurations' names, before the
-//! object is validated; validating webhooks are asked at the same time, after it.
-//!
-//! ```text
-//! decode -> default -> own fields -> mutate -> prepare -> validate -> confirm -> commit
-//! ```
+//! A write enters as [`Attributes`] and an object; the object leaves changed, or the write is refused. Mutating webhooks
+//! are asked one after the other, in the order of their configurations' names, before the object is validated (the step
+//! `admit` of a write); validating webhooks are asked at the same time, after it (the step `confirm`). The registry knows
+//! of this no more than its trait [`Admission`].
 //!
 //! # Guarantees
 //!

@@ -1,15 +1,9 @@
 //! The registry: what the API's verbs do to objects of any kind.
 //!
-//! A request enters as a [`Resource`], a place and a body; an encoded object leaves. Built-in and custom
-//! kinds go through one path: both are a schema plus a [`strategy`]. The registry knows schemas, patches,
-//! ownership and deletion, and nothing of HTTP.
-//!
-//! ```text
-//! create ─┐
-//! update ─┼─> decode -> default -> prepare -> own fields -> validate -> commit ─> store
-//! patch  ─┘                                                               │
-//! delete ────────────> finalizers, grace, propagation ────────────────────┘
-//! ```
+//! A request enters as a [`Resource`], a [`Target`] and a body; an encoded object leaves. Built-in and custom kinds go
+//! through one path: both are a schema plus a `strategy`, and all that is special about a kind is in `kinds`. The
+//! registry knows schemas, patches, ownership and deletion, and nothing of HTTP. Every write takes the steps of `write`,
+//! which ARCHITECTURE.md shows.
 
 mod admission;
 mod aggregation;

@@ -49,7 +49,7 @@ pub struct Resource {
     pub kind: String,
     /// The kind of a list of them.
     pub list_kind: String,
-    /// Names for the impatient.
+    /// Short names, such as `po`.
     pub short_names: Vec<String>,
     /// Groups of resources that it belongs to, such as `all`.
     pub categories: Vec<String>,

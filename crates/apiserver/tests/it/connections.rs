@@ -155,11 +155,9 @@ async fn an_expired_certificate_is_nobodys() {
         let answered = async {
             let stream = bed.connect(Some(who), b"http/1.1").await.ok()?;
             let (mut sender, connection) =
-                hyper::client::conn::http1::handshake(hyper_util::rt::TokioIo::new(stream))
-                    .await
-                    .expect_success()?;
+                hyper::client::conn::http1::handshake(hyper_util::rt::TokioIo::new(stream)).await.ok()?;
             tokio::spawn(connection);
-            sender.send_request(request(Method::GET, DEFAULT, nothing())).await.expect_success()
+            sender.send_request(request(Method::GET, DEFAULT, nothing())).await.ok()
         };
         assert_eq!(answered.await.is_some(), served);
     }

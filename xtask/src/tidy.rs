@@ -78,7 +78,7 @@ fn order(sources: &Crate) -> Vec<String> {
                 .iter()
                 .zip(cycle.iter().cycle().skip(1))
                 .map(|(from, to)| {
-                    format!("{from} uses {to} in {}", uses[&(from.to_string(), to.to_string())])
+                    format!("{from} uses {to} in {}", uses[&((*from).to_owned(), (*to).to_owned())])
                 })
                 .collect();
             format!("{}: modules use each other in a circle: {}", sources.folder, steps.join("; "))

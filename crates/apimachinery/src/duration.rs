@@ -49,12 +49,14 @@ pub fn parse(text: &str) -> Result<SignedDuration, ParseError> {
     }
     let mut rest = unsigned;
     let mut total: i128 = 0;
-    while {
+    loop {
         let (nanoseconds, after) = one(rest, text)?;
         total = total.checked_add(nanoseconds).ok_or_else(invalid)?;
         rest = after;
-        !rest.is_empty()
-    } {}
+        if rest.is_empty() {
+            break;
+        }
+    }
     // As much as Go can count.
     let most = i128::from(i64::MAX);
     let total = if text.starts_with('-') { -total } else { total };

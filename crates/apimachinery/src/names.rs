@@ -76,7 +76,7 @@ pub fn qualified_name(name: &str) -> Vec<String> {
     match prefix {
         Some("") => errors.push("prefix part must be non-empty".to_owned()),
         Some(prefix) => {
-            errors.extend(dns1123_subdomain(prefix).iter().map(|why| format!("prefix part {why}")))
+            errors.extend(dns1123_subdomain(prefix).iter().map(|why| format!("prefix part {why}")));
         }
         None => {}
     }

@@ -261,7 +261,7 @@ impl Sub for Quantity {
     type Output = Self;
 
     fn sub(self, other: Self) -> Self {
-        self + -other
+        self.add(other.neg())
     }
 }
 
@@ -275,13 +275,13 @@ impl Neg for Quantity {
 
 impl AddAssign for Quantity {
     fn add_assign(&mut self, other: Self) {
-        *self = *self + other;
+        *self = self.add(other);
     }
 }
 
 impl SubAssign for Quantity {
     fn sub_assign(&mut self, other: Self) {
-        *self = *self - other;
+        *self = self.sub(other);
     }
 }
 

@@ -132,7 +132,7 @@ fn some_field(least: u32, most: u32) -> impl Strategy<Value = String> {
         1 => (1..20_u32).prop_map(|step| format!("*/{step}")),
         1 => (number.clone(), number.clone()).prop_map(|(a, b)| format!("{}-{}", a.min(b), a.max(b))),
         1 => (number.clone(), number, 1..9_u32)
-            .prop_map(|(a, b, step)| format!("{},{}/{step}", a, b)),
+            .prop_map(|(a, b, step)| format!("{a},{b}/{step}")),
     ]
 }
 

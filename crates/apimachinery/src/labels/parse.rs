@@ -32,7 +32,7 @@ pub(super) fn requirements(text: &str) -> Result<Vec<Requirement>, ParseError> {
         match parser.peek() {
             Token::End => return Ok(requirements),
             Token::Word(_) | Token::Symbol("!") => {}
-            other => return expected(other, "!, identifier, or 'end of string'"),
+            other @ Token::Symbol(_) => return expected(other, "!, identifier, or 'end of string'"),
         }
         let requirement = parser.requirement();
         requirements

@@ -70,7 +70,7 @@ impl TryFrom<Value> for Time {
 /// A level in zap's words, and in ours.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "Value")]
-pub(super) struct ZapLevel(pub(super) String);
+pub(in crate::operator) struct ZapLevel(pub(super) String);
 
 impl FromStr for ZapLevel {
     type Err = String;
@@ -99,7 +99,7 @@ impl TryFrom<Value> for ZapLevel {
 /// A level in klog's numbers, and in our words.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "Value")]
-pub(super) struct Verbosity(pub(super) String);
+pub(in crate::operator) struct Verbosity(pub(super) String);
 
 impl FromStr for Verbosity {
     type Err = String;

@@ -155,7 +155,8 @@ mod tests {
         let (host, cookie) = (("host", "127.0.0.1:4321"), ("cookie", cookie.as_str()));
         let other = format!("windlass-page-4322={}", guard.token);
         let elsewhere = format!("/events?token={}", guard.token);
-        let table: [(&str, &str, &[(&str, &str)], u16); 22] = [
+        type Case<'a> = (&'a str, &'a str, &'a [(&'a str, &'a str)], u16);
+        let table: [Case<'_>; 22] = [
             ("GET", &link, &[host], 200),
             ("GET", "/", &[host, cookie], 200),
             ("GET", "/", &[host], 401),

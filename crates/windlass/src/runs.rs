@@ -17,6 +17,7 @@ use std::{
     time::Duration,
 };
 
+use futures::{FutureExt, future::Either};
 use jiff::Timestamp;
 use kube::Client;
 use serde::{Deserialize, Serialize};
@@ -241,7 +242,7 @@ impl Runs {
     ) {
         let mut run = std::mem::take(&mut *recording.lock());
         run.ran = micros(recording.started.elapsed());
-        run.outcome = word(verdict).to_owned();
+        word(verdict).clone_into(&mut run.outcome);
         run.failure = failure;
         run.next = next.map(micros);
         let mut state = self.lock();
@@ -301,8 +302,23 @@ pub(crate) async fn within<F: Future>(recording: Option<Arc<Recording>>, future:
 }
 
 /// Sends a request and reads the answer, which a run that is recorded remembers.
-pub(crate) async fn send(client: &Client, request: http::Request<Vec<u8>>) -> kube::Result<String> {
-    let Ok(recording) = RECORDING.try_with(Clone::clone) else { return client.request_text(request).await };
+///
+/// One that is not is the client's own future and nothing around it: what awaits it stays as small as it was.
+pub(crate) fn send(
+    client: &Client,
+    request: http::Request<Vec<u8>>,
+) -> impl Future<Output = kube::Result<String>> + Send {
+    match RECORDING.try_with(Clone::clone) {
+        Ok(recording) => Either::Left(remember(recording, client, request).boxed()),
+        Err(_) => Either::Right(client.request_text(request)),
+    }
+}
+
+async fn remember(
+    recording: Arc<Recording>,
+    client: &Client,
+    request: http::Request<Vec<u8>>,
+) -> kube::Result<String> {
     let path = request.uri().to_string();
     let mut body = if is_secret(&path) {
         "(what is written into a Secret is not recorded)".to_owned()

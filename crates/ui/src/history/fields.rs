@@ -101,10 +101,12 @@ fn flatten(value: &Value, path: &mut String, fields: &mut BTreeMap<String, Value
             for (at, value) in items.iter().enumerate() {
                 // By name where it has one, so that a new item before it is no change of it.
                 let name = ["name", "type", "uid"].iter().find_map(|key| value[*key].as_str());
+                path.push('[');
                 match name {
-                    Some(name) => path.push_str(&format!("[{name}]")),
-                    None => path.push_str(&format!("[{at}]")),
+                    Some(name) => path.push_str(name),
+                    None => path.push_str(&at.to_string()),
                 }
+                path.push(']');
                 flatten(value, path, fields);
                 path.truncate(begin);
             }

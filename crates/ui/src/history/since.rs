@@ -37,6 +37,9 @@ pub struct Since {
     pub partial: Vec<Kind>,
 }
 
+/// The changes of an object since the moment, and what it was then, if that was told.
+type Seen = (Vec<(Happened, Value)>, Option<Value>);
+
 /// All objects of these kinds that differ from what they were at `moment`.
 pub async fn since(client: &Client, kinds: &[Kind], moment: Timestamp) -> Result<Since, Error> {
     let tasks = stream::iter(kinds.iter().cloned().map(|kind| of_kind(client.clone(), kind, moment)));
@@ -64,7 +67,7 @@ async fn of_kind(
     };
     let partial =
         !told.complete() && told.events.first().is_none_or(|(_, object)| newest(object) > Some(moment));
-    let mut found: BTreeMap<(String, String), (Vec<(Happened, Value)>, Option<Value>)> = BTreeMap::new();
+    let mut found: BTreeMap<(String, String), Seen> = BTreeMap::new();
     let mut time = None;
     for (happened, object) in told.events {
         // Revisions grow with the time, also where an object does not say when it was deleted.

@@ -87,3 +87,29 @@ pub(super) async fn serve<L: Listener<Addr = SocketAddr>>(
 ) -> std::io::Result<()> {
     axum::serve(listener, router).with_graceful_shutdown(stop).await
 }
+
+#[cfg(test)]
+mod tests {
+    use axum::{body::Body, http::Request};
+    use tower::ServiceExt;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn runs_are_told_on_this_machine_by_its_own_names_alone() {
+        let table = [
+            ("127.0.0.1:8080", false, StatusCode::OK),
+            ("localhost:8080", false, StatusCode::OK),
+            ("[::1]:8080", false, StatusCode::OK),
+            ("evil.example:8080", false, StatusCode::MISDIRECTED_REQUEST),
+            ("", false, StatusCode::MISDIRECTED_REQUEST),
+            // The guard has asked the API server.
+            ("operator.default.svc:8443", true, StatusCode::OK),
+        ];
+        for (host, guarded, status) in table {
+            let request = Request::get("/debug/runs?since=0").header(HOST, host).body(Body::empty()).unwrap();
+            let answer = runs(Handle::default(), guarded).oneshot(request).await.unwrap();
+            assert_eq!(answer.status(), status, "{host}");
+        }
+    }
+}

@@ -42,6 +42,8 @@ pub(crate) struct Shared {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) reader: Reader,
     pub(crate) recorder: Recorder,
+    /// The field manager of plain writes, where it is not the operator's.
+    pub(crate) manager: Option<String>,
     pub(crate) owned: Owned,
     /// Log what would be written instead of writing it.
     pub(crate) dry_run: bool,
@@ -57,6 +59,11 @@ pub(crate) enum Trigger {
 }
 
 impl Shared {
+    /// The field manager of what is not applied.
+    pub(crate) fn manager(&self) -> &str {
+        self.manager.as_deref().unwrap_or_else(|| self.field_manager.name())
+    }
+
     /// Enters what a write returned into the cache.
     pub(crate) fn written<K: AnyObject>(
         &self,
@@ -165,9 +172,10 @@ impl<R: AnyObject> Context<R> {
         &self.shared.client
     }
 
-    /// The field manager under which this operator writes.
+    /// The field manager under which this controller writes what it does not apply: the operator's, unless
+    /// [`Controller::writes_as`](crate::Controller::writes_as) says another.
     pub fn field_manager(&self) -> &str {
-        self.shared.field_manager.name()
+        self.shared.manager()
     }
 
     /// The operator's clock. Use it for every timestamp, so that tests can set the time.

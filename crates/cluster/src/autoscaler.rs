@@ -69,6 +69,7 @@ impl ReconcileError for Error {
 pub(crate) fn controller() -> Controller<Autoscalers> {
     Controller::new(Autoscalers::default())
         .name("horizontal-pod-autoscaler")
+        .core_events("horizontal-pod-autoscaler")
         .reads::<Pod>()
         .permits([rbac::rule("*", ["*/scale"], ["get", "patch"])])
 }
@@ -220,8 +221,9 @@ impl Run<'_> {
         let (mut failure, mut failures) = (None, 0);
         self.status.current_metrics = None;
         let specs = self.autoscaler.spec.metrics.clone().unwrap_or_default();
+        let size = metrics::Current::new(current, self.autoscaler.spec.behavior.as_ref());
         for spec in &specs {
-            match metrics::propose(spec, &pods, current) {
+            match metrics::propose(spec, &pods, size) {
                 Ok(proposal) => {
                     self.status.current_metrics.get_or_insert_default().push(proposal.status);
                     if best.as_ref().is_none_or(|(replicas, _)| proposal.replicas > *replicas) {

@@ -62,7 +62,8 @@ impl Claim<'_> {
         Ok(claimed)
     }
 
-    /// Takes a Pod over; `None` if somebody else was faster or it is gone.
+    /// Takes a Pod over; `None` if it is gone. A conflict is an error: the Pod has changed, and may still be this
+    /// workload's, so nothing must be made in its place.
     async fn adopt<R: Object>(&self, pod: &Pod, ctx: &Context<R>) -> windlass::Result<Option<Arc<Pod>>> {
         // The cached owner may be gone already; a Pod must not be adopted by a ghost.
         let key = ctx.key();
@@ -83,7 +84,11 @@ impl Claim<'_> {
                 }
             }
         });
-        tolerate(adopted.await)
+        match adopted.await {
+            Ok(pod) => Ok(Some(pod)),
+            Err(error) if error.is_not_found() => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 }
 
@@ -97,14 +102,9 @@ async fn release<R: Object>(pod: &Pod, owner: &ObjectMeta, ctx: &Context<R>) -> 
         "resourceVersion": pod.metadata.resource_version,
         "ownerReferences": kept,
     }});
-    tolerate(ctx.patch(pod, &patch).await).map(drop)
-}
-
-/// Losing a race for a Pod is no failure: the next event of it leads back here.
-fn tolerate(result: windlass::Result<Arc<Pod>>) -> windlass::Result<Option<Arc<Pod>>> {
-    match result {
-        Ok(pod) => Ok(Some(pod)),
-        Err(error) if error.is_not_found() || error.is_conflict() => Ok(None),
-        Err(error) => Err(error),
+    match ctx.patch(pod, &patch).await {
+        // Losing a race for a Pod is no failure: the next event of it leads back here.
+        Err(error) if !error.is_not_found() && !error.is_conflict() => Err(error),
+        _ => Ok(()),
     }
 }

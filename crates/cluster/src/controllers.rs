@@ -182,8 +182,10 @@ impl Controllers {
                 .controller(endpoint_slice::mirroring::controller());
         }
         if self.volumes {
-            operator =
-                operator.controller(volume::claims::controller()).controller(volume::volumes::controller());
+            operator = operator
+                .controller(volume::claims::controller())
+                .controller(volume::volumes::controller())
+                .controller(volume::ephemeral::controller());
         }
         if self.scheduler {
             operator = operator.controller(scheduler::controller());

@@ -3,12 +3,15 @@
 //! Enters: a CronJob and its Jobs. Leaves: Jobs created and deleted, and the status. What is due ([`due`]) is a pure
 //! function of the schedule and the clock.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use windlass::{
     Action, Context, Controller, Event, Reconciler,
     apimachinery::cron::Schedule,
-    jiff::{Timestamp, tz::TimeZone},
+    jiff::{
+        Timestamp,
+        tz::{TimeZone, TimeZoneDatabase},
+    },
     k8s_openapi::{
         api::{
             batch::v1::{CronJob, CronJobSpec, CronJobStatus, Job},
@@ -25,13 +28,17 @@ mod due;
 
 const SCHEDULED_AT: &str = "batch.kubernetes.io/cronjob-scheduled-timestamp";
 
+/// The time zones that come with the program: those of the machine may differ from one machine to the next, or be missing.
+static ZONES: LazyLock<TimeZoneDatabase> = LazyLock::new(TimeZoneDatabase::bundled);
+
 /// The controller, ready for an operator.
 pub(crate) fn controller() -> Controller<CronJobs> {
-    Controller::new(CronJobs).name("cronjob-controller").owns::<Job>().concurrency(4).permits([rbac::rule(
-        "batch",
-        ["jobs"],
-        ["create", "delete"],
-    )])
+    Controller::new(CronJobs)
+        .name("cronjob-controller")
+        .core_events("cronjob-controller")
+        .owns::<Job>()
+        .concurrency(4)
+        .permits([rbac::rule("batch", ["jobs"], ["create", "delete"])])
 }
 
 /// Reconciles CronJobs.
@@ -47,9 +54,10 @@ impl Reconciler for CronJobs {
         let mut run = Run { ctx, cron, spec, status };
         let jobs = ctx.owned::<Job>()?;
         let synced = run.sync(&jobs).await;
-        run.clean_up(&jobs).await?;
+        let cleaned = run.clean_up(&jobs).await;
+        // What was started must be known, whatever else went wrong: a run that is forbidden to overlap depends on it.
         ctx.patch_status(&*run.cron, &run.status).await?;
-        crate::retry_conflicts(synced)
+        crate::retry_conflicts(synced.and_then(|action| cleaned.map(|()| action)))
     }
 }
 
@@ -106,7 +114,7 @@ impl Run<'_> {
     fn plan(&self) -> Option<due::Plan> {
         let zone = match self.spec.time_zone.as_deref() {
             None => TimeZone::UTC,
-            Some(name) => match TimeZone::get(name) {
+            Some(name) => match ZONES.get(name) {
                 Ok(zone) => zone,
                 Err(_) => {
                     let note = format!("invalid timeZone: {name:?}: unknown time zone {name}");

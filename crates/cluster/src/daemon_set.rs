@@ -22,14 +22,18 @@ use crate::{
     pods, selector,
 };
 
+mod failures;
 mod placement;
 mod plan;
 mod status;
 
+use failures::Failures;
+
 /// The controller, ready for an operator.
 pub(crate) fn controller() -> Controller<DaemonSets> {
-    Controller::new(DaemonSets)
+    Controller::new(DaemonSets::default())
         .name("daemonset-controller")
+        .core_events("daemonset-controller")
         .owns::<Pod>()
         .watches::<Pod, _>(adopters)
         .reads::<ControllerRevision>()
@@ -64,7 +68,10 @@ fn wants(spec: &DaemonSetSpec, pod: &Pod) -> bool {
 }
 
 /// Reconciles DaemonSets.
-pub(crate) struct DaemonSets;
+#[derive(Default)]
+pub(crate) struct DaemonSets {
+    failures: Failures,
+}
 
 impl Reconciler for DaemonSets {
     type Resource = DaemonSet;
@@ -80,11 +87,15 @@ impl Reconciler for DaemonSets {
             ctx.event(Event::warning("SelectingAll", note).action("Sync"));
             return Ok(Action::await_change());
         }
-        crate::retry_conflicts(Box::pin(reconcile(set, ctx)).await)
+        crate::retry_conflicts(Box::pin(reconcile(set, &self.failures, ctx)).await)
     }
 }
 
-async fn reconcile(set: Arc<DaemonSet>, ctx: &Context<DaemonSet>) -> windlass::Result<Action> {
+async fn reconcile(
+    set: Arc<DaemonSet>,
+    failures: &Failures,
+    ctx: &Context<DaemonSet>,
+) -> windlass::Result<Action> {
     let spec = &set.spec;
     let claim = Claim {
         wants: &|pod| wants(spec, pod),
@@ -99,12 +110,18 @@ async fn reconcile(set: Arc<DaemonSet>, ctx: &Context<DaemonSet>) -> windlass::R
     let hash = update.metadata.labels.as_ref().and_then(|labels| labels.get(history::HASH).cloned());
     let hash = hash.unwrap_or_default();
     let nodes = ctx.list::<Node>(None)?;
-    let scene = plan::Scene { spec, hash: &hash, nodes: &nodes, pods: &all, now: ctx.now() };
+    let nodes = nodes.iter().map(|node| plan::Place::new(spec, node)).collect();
+    let resting = failures.resting(&set.metadata, ctx.now());
+    let scene = plan::Scene { spec, hash: &hash, nodes, pods: &all, now: ctx.now(), resting };
+    let mut next = None;
     let managed = if pods::is_terminating(&set.metadata) {
         Ok(())
     } else {
         let template = placement::template(&set, &hash);
-        act(&set, plan::plan(&scene), &template, ctx).await
+        let plan = plan::plan(&scene);
+        failures.note(&set.metadata, &plan.failed, ctx.now());
+        next = plan.next;
+        act(&set, plan, &template, ctx).await
     };
     let mut status = status::observed(&set, &scene);
     if collisions > 0 {
@@ -116,7 +133,7 @@ async fn reconcile(set: Arc<DaemonSet>, ctx: &Context<DaemonSet>) -> windlass::R
         update.metadata.name.as_deref() == Some(name) || all.iter().any(|pod| name.ends_with(plan::hash(pod)))
     };
     history::truncate(&revisions, live, spec.revision_history_limit.unwrap_or(10), ctx).await?;
-    Ok(next_check(spec, &all, ctx))
+    Ok(next_check(spec, &all, next, ctx))
 }
 
 /// Deletes and creates what was planned.
@@ -135,11 +152,16 @@ async fn act(
     pod_control::create_all(plan.create.iter().take(BURST).map(pod).collect(), ctx).await.1
 }
 
-/// When the next ready Pod becomes available.
-fn next_check(spec: &DaemonSetSpec, all: &[Arc<Pod>], ctx: &Context<DaemonSet>) -> Action {
+/// When the next ready Pod becomes available, or a failed one may be replaced.
+fn next_check(
+    spec: &DaemonSetSpec,
+    all: &[Arc<Pod>],
+    next: Option<Duration>,
+    ctx: &Context<DaemonSet>,
+) -> Action {
     let min_ready = spec.min_ready_seconds.unwrap_or(0);
     let waits = all.iter().filter_map(|pod| pods::available_in(pod, min_ready, ctx.now()));
-    match waits.filter(|wait| *wait > Duration::ZERO).min() {
+    match waits.chain(next).filter(|wait| *wait > Duration::ZERO).min() {
         Some(wait) => Action::requeue(wait),
         None => Action::await_change(),
     }

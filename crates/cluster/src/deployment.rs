@@ -33,6 +33,7 @@ const ORPHANS: &str = "deployment-orphans";
 pub(crate) fn controller() -> Controller<Deployments> {
     Controller::new(Deployments)
         .name("deployment-controller")
+        .core_events("deployment-controller")
         .owns::<ReplicaSet>()
         .watches::<ReplicaSet, _>(adopters)
         .watches::<Pod, _>(recreated)

@@ -14,30 +14,40 @@ use windlass::{
             core::v1::{Pod, ReplicationController},
             policy::v1::{PodDisruptionBudget, PodDisruptionBudgetSpec, PodDisruptionBudgetStatus},
         },
-        apimachinery::pkg::{
-            apis::meta::v1::{OwnerReference, Time},
-            util::intstr::IntOrString,
-        },
+        apimachinery::pkg::{apis::meta::v1::Time, util::intstr::IntOrString},
     },
-    owner,
+    kube::{self, Api, api::PostParams},
+    rbac,
 };
 
 use crate::{amount, pods, selector};
+
+mod scale;
+
+use scale::Scales;
 
 const CONDITION: &str = "DisruptionAllowed";
 
 /// So long a Pod whose eviction was allowed may take until it is being deleted.
 const DELETION_TIMEOUT: Duration = Duration::from_mins(2);
 
+/// How soon the size of controllers is asked for again that did not tell it: nothing else would.
+const LOOK_AGAIN: Duration = Duration::from_secs(10);
+
 /// The controller, ready for an operator.
 pub(crate) fn controller() -> Controller<Budgets> {
-    Controller::new(Budgets)
+    Controller::new(Budgets::default())
         .name("disruption-controller")
+        .core_events("controllermanager")
         .watches::<Pod, _>(budgets_of)
         .reads::<Deployment>()
         .reads::<ReplicaSet>()
         .reads::<StatefulSet>()
         .reads::<ReplicationController>()
+        .permits([
+            rbac::rule("policy", ["poddisruptionbudgets/status"], ["update"]),
+            rbac::rule("*", ["*/scale"], ["get"]),
+        ])
 }
 
 fn budgets_of(pod: &Pod, cache: &Reader) -> Vec<ObjectKey> {
@@ -52,7 +62,10 @@ fn selects(spec: &PodDisruptionBudgetSpec, pod: &Pod) -> bool {
 }
 
 /// Reconciles PodDisruptionBudgets.
-pub(crate) struct Budgets;
+#[derive(Default)]
+pub(crate) struct Budgets {
+    scales: Scales,
+}
 
 impl Reconciler for Budgets {
     type Resource = PodDisruptionBudget;
@@ -69,16 +82,78 @@ impl Reconciler for Budgets {
         if selected.is_empty() {
             ctx.event(Event::normal("NoPods", "No matching pods found").action("Sync"));
         }
-        let scale = scale(&selected, ctx.cache())?;
-        if scale.unmanaged && needs_scale(spec) {
-            ctx.event(Event::warning("UnmanagedPods", unmanaged(spec)).action("Sync"));
-        }
-        let (expected, desired) = expectation(spec, selected.len() as i32, scale.replicas);
+        let (expected, desired) = match self.expected(spec, &selected, ctx).await? {
+            Ok(expectation) => expectation,
+            Err(why) => return fail(&budget, &why, ctx).await,
+        };
         let (disrupted, next) = disrupted(&budget, &selected, ctx.now());
         let healthy = healthy(&selected, &disrupted);
         let status = observed(&budget, &Counts { expected, desired, healthy }, disrupted, ctx.now());
-        ctx.patch_status(&*budget, &status).await?;
-        Ok(next.map_or_else(Action::await_change, Action::requeue))
+        let written = write(&budget, &status, ctx).await;
+        crate::retry_conflicts(written.map(|()| next.map_or_else(Action::await_change, Action::requeue)))
+    }
+}
+
+impl Budgets {
+    /// How many Pods are expected and how many must be healthy, or why that cannot be told.
+    async fn expected(
+        &self,
+        spec: &PodDisruptionBudgetSpec,
+        selected: &[Arc<Pod>],
+        ctx: &Context<PodDisruptionBudget>,
+    ) -> windlass::Result<Result<(i32, i32), String>> {
+        let count = i32::try_from(selected.len()).unwrap_or(i32::MAX);
+        if !needs_scale(spec) {
+            return Ok(Ok(expectation(spec, count, 0)));
+        }
+        let scale = match self.scales.of(selected, ctx).await? {
+            Ok(scale) => scale,
+            Err(why) => return Ok(Err(why)),
+        };
+        if scale.unmanaged {
+            ctx.event(Event::warning("UnmanagedPods", unmanaged(spec)).action("Sync"));
+        }
+        Ok(Ok(expectation(spec, count, scale.replicas)))
+    }
+}
+
+/// Nothing may be disrupted as long as nobody knows how many Pods there should be.
+async fn fail(
+    budget: &PodDisruptionBudget,
+    why: &str,
+    ctx: &Context<PodDisruptionBudget>,
+) -> windlass::Result<Action> {
+    let mut status = budget.status.clone().unwrap_or_default();
+    let told = status.conditions.iter().flatten().any(|old| old.type_ == CONDITION && old.message == why);
+    if !told {
+        let note = format!("Failed to calculate the number of expected pods: {why}");
+        ctx.event(Event::warning("CalculateExpectedPodCountFailed", note).action("Sync"));
+    }
+    status.disruptions_allowed = Some(0);
+    let condition = conditions::is_false(CONDITION, "SyncFailed", why);
+    conditions::set(status.conditions.get_or_insert_default(), condition, budget, ctx.now());
+    let written = write(budget, &status, ctx).await;
+    crate::retry_conflicts(written.map(|()| Action::requeue(LOOK_AGAIN)))
+}
+
+/// Writes the status onto the version of the budget that it was made from: an eviction that was allowed meanwhile has
+/// used some of what is allowed, and must not be given it back.
+async fn write(
+    budget: &PodDisruptionBudget,
+    status: &PodDisruptionBudgetStatus,
+    ctx: &Context<PodDisruptionBudget>,
+) -> windlass::Result<()> {
+    if budget.status.as_ref() == Some(status) {
+        return Ok(());
+    }
+    let new = PodDisruptionBudget { status: Some(status.clone()), ..budget.clone() };
+    let (namespace, name) = (ctx.key().namespace().unwrap_or_default(), ctx.key().name());
+    let api = Api::<PodDisruptionBudget>::namespaced(ctx.client().clone(), namespace);
+    let params = PostParams { field_manager: Some(ctx.field_manager().to_owned()), ..PostParams::default() };
+    match api.replace_status(name, &params, &new).await {
+        Ok(_) => Ok(()),
+        Err(kube::Error::Api(refusal)) if refusal.is_not_found() => Ok(()),
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -96,59 +171,6 @@ fn unmanaged(spec: &PodDisruptionBudgetSpec) -> String {
 /// Whether the budget depends on how many Pods there should be.
 fn needs_scale(spec: &PodDisruptionBudgetSpec) -> bool {
     spec.max_unavailable.is_some() || matches!(spec.min_available, Some(IntOrString::String(_)))
-}
-
-/// What the controllers of some Pods ask for together.
-struct Scale {
-    replicas: i32,
-    unmanaged: bool,
-}
-
-fn scale(selected: &[Arc<Pod>], cache: &Reader) -> windlass::Result<Scale> {
-    let mut by_controller: BTreeMap<String, i32> = BTreeMap::new();
-    let mut unmanaged = false;
-    for pod in selected {
-        let found = match owner::controller_of(&pod.metadata) {
-            Some(controller) => replicas(controller, pod.metadata.namespace.as_deref(), cache)?,
-            None => None,
-        };
-        match found {
-            Some((uid, replicas)) => drop(by_controller.insert(uid, replicas)),
-            None => unmanaged = true,
-        }
-    }
-    Ok(Scale {
-        replicas: by_controller.values().fold(0, |sum: i32, one| sum.saturating_add(*one)),
-        unmanaged,
-    })
-}
-
-/// The uid and the size of what controls a Pod in the end.
-fn replicas(
-    controller: &OwnerReference,
-    namespace: Option<&str>,
-    cache: &Reader,
-) -> windlass::Result<Option<(String, i32)>> {
-    let (name, uid) = (&controller.name, controller.uid.clone());
-    Ok(match controller.kind.as_str() {
-        "ReplicaSet" => match cache.get::<ReplicaSet>(namespace, name)? {
-            Some(set) => match owner::controller_of(&set.metadata).filter(|owner| owner.kind == "Deployment")
-            {
-                Some(owner) => cache
-                    .get::<Deployment>(namespace, &owner.name)?
-                    .map(|deployment| (owner.uid.clone(), deployment.spec.replicas.unwrap_or(1))),
-                None => Some((uid, set.spec.replicas.unwrap_or(1))),
-            },
-            None => None,
-        },
-        "StatefulSet" => {
-            cache.get::<StatefulSet>(namespace, name)?.map(|set| (uid, set.spec.replicas.unwrap_or(1)))
-        }
-        "ReplicationController" => cache
-            .get::<ReplicationController>(namespace, name)?
-            .map(|found| (uid, found.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(1))),
-        _ => None,
-    })
 }
 
 /// How many Pods are expected, and how many of them must be healthy.
@@ -174,7 +196,8 @@ fn disrupted(
         let name = pod.metadata.name.clone().unwrap_or_default();
         let Some(since) = noted.get(&name) else { continue };
         let passed = Duration::try_from(now.duration_since(since.0)).unwrap_or_default();
-        if let Some(left) = DELETION_TIMEOUT.checked_sub(passed) {
+        // Whoever waits for no time at all is given up now: asking again at once would go on for ever.
+        if let Some(left) = DELETION_TIMEOUT.checked_sub(passed).filter(|left| *left > Duration::ZERO) {
             next = Some(next.map_or(left, |next| next.min(left)));
             kept.insert(name, since.clone());
         }
@@ -250,6 +273,8 @@ mod tests {
         let selected = [Arc::new(Pod::test("a").ready_at(1)), Arc::new(Pod::test("b").ready_at(1))];
         let (kept, next) = disrupted(&budget, &selected, at(110));
         assert_eq!((healthy(&selected, &kept), next), (1, Some(Duration::from_secs(110))));
+        let (kept, next) = disrupted(&budget, &selected, at(220));
+        assert_eq!((healthy(&selected, &kept), next), (2, None), "two minutes to the second");
         let (kept, next) = disrupted(&budget, &selected, at(300));
         assert_eq!((healthy(&selected, &kept), next), (2, None));
     }

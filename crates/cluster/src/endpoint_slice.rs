@@ -3,12 +3,12 @@
 //! Enters: a Service with a selector and the Pods that it selects. Leaves: its slices, written only where they
 //! differ. Which endpoints there are and how they are cut into slices is decided in [`build`], without a request.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use windlass::{
-    Action, Context, Controller, ObjectKey, Reader, Reconciler,
+    Action, Context, Controller, ObjectKey, Predicate, Reader, Reconciler, Watch,
     k8s_openapi::api::{
-        core::v1::{Endpoints, Pod, Service},
+        core::v1::{Endpoints, Node, Pod, Service},
         discovery::v1::EndpointSlice,
     },
 };
@@ -23,13 +23,27 @@ pub(crate) mod mirroring;
 /// round, without looking at all of them.
 const BY_LABEL: &str = "endpointslice-label";
 
+/// Pods by the node that they are on.
+const ON_NODE: &str = "endpointslice-node";
+
+/// The label that says in which zone a node is.
+const ZONE: &str = "topology.kubernetes.io/zone";
+
 /// The controller, ready for an operator.
 pub(crate) fn controller() -> Controller<Slices> {
     Controller::new(Slices)
         .name("endpointslice-controller")
+        .core_events("endpoint-slice-controller")
         .owns::<EndpointSlice>()
         .watches::<Pod, _>(services)
+        // A node that comes without a zone says nothing new.
+        .watches_with(
+            Watch::<Node>::new().filter(Predicate::new(|old: &Node, new: &Node| zone(old) != zone(new))),
+            |node: &Node, cache| services_on(node, cache),
+        )
+        .index::<Pod>(ON_NODE, |pod| pods::node(pod).map(str::to_owned).into_iter().collect())
         .watches::<Endpoints, _>(|endpoints, _| {
+            // Those whose Service went while nobody looked too: their key leads to `deleted`.
             let own = endpoints::is_own(endpoints);
             own.then(|| ObjectKey::of(endpoints)).into_iter().collect()
         })
@@ -84,7 +98,7 @@ impl Reconciler for Slices {
         let mut selected = if external { Vec::new() } else { ctx.indexed::<Pod>(BY_LABEL, &place)? };
         selected.retain(|pod| selector::contains(wanted, pod.metadata.labels.as_ref()));
         let existing = ctx.owned::<EndpointSlice>()?;
-        let plan = build::plan(&service, &selected, &existing);
+        let plan = build::plan(&service, &selected, &existing, &zones(&selected, ctx)?);
         let whole = (!external).then(|| endpoints::build(&service, &selected));
         let done = async {
             carry_out(plan, ctx).await?;
@@ -103,6 +117,32 @@ impl Reconciler for Slices {
             _ => Ok(()),
         }
     }
+}
+
+/// The zones of the nodes that some Pods are on.
+fn zones(selected: &[Arc<Pod>], ctx: &Context<Service>) -> windlass::Result<build::Zones> {
+    let mut zones = build::Zones::new();
+    let nodes: BTreeSet<&str> = selected.iter().filter_map(|pod| pods::node(pod)).collect();
+    for name in nodes {
+        let node = ctx.get::<Node>(None, name)?;
+        let zone = node.as_ref().and_then(|node| zone(node));
+        zones.extend(zone.map(|zone| (name.to_owned(), zone.to_owned())));
+    }
+    Ok(zones)
+}
+
+fn zone(node: &Node) -> Option<&str> {
+    node.metadata.labels.as_ref()?.get(ZONE).map(String::as_str)
+}
+
+/// The Services with Pods on a node.
+fn services_on(node: &Node, cache: &Reader) -> Vec<ObjectKey> {
+    let name = node.metadata.name.as_deref().unwrap_or_default();
+    let there = cache.indexed::<Pod>(ON_NODE, name).unwrap_or_default();
+    let mut found: Vec<ObjectKey> = there.iter().flat_map(|pod| services(pod, cache)).collect();
+    found.sort();
+    found.dedup();
+    found
 }
 
 /// Writes the Endpoints of a Service, if they are others than they were.

@@ -80,6 +80,8 @@ pub(crate) async fn run(client: Client, watching: watcher::Config, stop: Cancell
     });
     let mut watches = Watches { shared: shared.clone(), tasks: JoinSet::new(), running: BTreeMap::new() };
     tokio::select! {
+        // In this order, so that a run can be repeated.
+        biased;
         () = stop.cancelled() => {}
         () = watches.keep() => {}
         () = work(&shared) => {}

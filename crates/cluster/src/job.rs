@@ -42,6 +42,7 @@ const MANAGER: &str = "kubernetes.io/job-controller";
 pub(crate) fn controller() -> Controller<Jobs> {
     Controller::new(Jobs)
         .name("job-controller")
+        .core_events("job-controller")
         .owns::<Pod>()
         .watches::<Pod, _>(adopters)
         .index::<Pod>(claim::ORPHANS, claim::orphans)

@@ -35,6 +35,7 @@ pub(crate) mod exec;
 pub(crate) mod health;
 pub(crate) mod kubelet;
 mod lifecycle;
+mod references;
 
 /// Marks a Node whose Pods are simulated.
 pub const SIMULATED: &str = "windlass.dev/simulated";

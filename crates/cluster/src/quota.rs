@@ -7,7 +7,7 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use windlass::{
-    Action, Context, Controller, ObjectKey, Reader, ReconcileError, Reconciler,
+    Action, Context, Controller, Kind, ObjectKey, Predicate, Reader, ReconcileError, Reconciler, Watch,
     k8s_openapi::{
         api::core::v1::{
             ConfigMap, PersistentVolumeClaim, Pod, ReplicationController, ResourceQuota, ResourceQuotaSpec,
@@ -24,7 +24,7 @@ use windlass::{
 };
 use windlass_apiserver::quota::{self, Amount, Usage};
 
-/// How often kinds are counted that are not watched.
+/// How often kinds are counted that may not be watched.
 const RECOUNT: Duration = Duration::from_mins(5);
 
 /// How soon a count is repeated that a charge overtook.
@@ -107,8 +107,10 @@ impl Reconciler for Quotas {
         let live = api.get_opt(name).await.map_err(|source| Error::Quota("read", source))?;
         let Some(mut live) = live else { return Ok(Action::await_change()) };
         let spec = live.spec.clone().unwrap_or_default();
+        let kinds = kinds(&spec.hard.clone().unwrap_or_default(), ctx).await?;
+        follow(&kinds, ctx).await;
         let status = ResourceQuotaStatus {
-            used: Some(used(&spec, namespace, ctx).await?),
+            used: Some(used(&spec, &kinds, namespace, ctx).await?),
             hard: Some(spec.hard.clone().unwrap_or_default()),
         };
         if live.status.as_ref() != Some(&status) {
@@ -126,21 +128,46 @@ impl Reconciler for Quotas {
     }
 }
 
+/// Watches the kinds that a quota counts and that are not watched anyway: what is deleted is given back at once.
+async fn follow(kinds: &[ApiResource], ctx: &Context<ResourceQuota>) {
+    let watched =
+        |kind: &&ApiResource| kind.group.is_empty() && CORE.iter().any(|(_, one)| *one == kind.plural);
+    for kind in kinds.iter().filter(|kind| !watched(kind)) {
+        let kind = Kind {
+            group: kind.group.clone(),
+            version: kind.version.clone(),
+            kind: kind.kind.clone(),
+            plural: kind.plural.clone(),
+            namespaced: true,
+        };
+        if ctx.watches().kinds().contains(&kind) {
+            continue;
+        }
+        let watch = Watch::dynamic_metadata(kind).filter(Predicate::deleted()).optional();
+        let added =
+            ctx.watches().watches(watch, |object, cache| quotas(object.metadata.namespace.as_deref(), cache));
+        if let Err(error) = added.await {
+            tracing::debug!(%error, "a kind that a quota counts is counted again later");
+        }
+    }
+}
+
 /// What the objects of a namespace use of what the quota bounds.
 async fn used(
     spec: &ResourceQuotaSpec,
+    kinds: &[ApiResource],
     namespace: &str,
     ctx: &Context<ResourceQuota>,
 ) -> Result<BTreeMap<String, Quantity>, Error> {
     let hard = spec.hard.clone().unwrap_or_default();
     let scopes = serde_json::to_value(spec).unwrap_or_default();
     let mut total = Usage::new();
-    for kind in kinds(&hard, ctx).await? {
+    for kind in kinds {
         let (group, plural) = (kind.group.as_str(), kind.plural.as_str());
         let bounded = |name: &str| hard.contains_key(name) && quota::tracks(group, plural, name);
         let nothing = hard.keys().filter(|name| bounded(name)).map(|name| (name.clone(), Amount::ZERO));
         quota::add(&mut total, nothing.collect());
-        let api: Api<DynamicObject> = Api::namespaced_with(ctx.client().clone(), namespace, &kind);
+        let api: Api<DynamicObject> = Api::namespaced_with(ctx.client().clone(), namespace, kind);
         let found = api.list(&ListParams::default()).await;
         for object in found.map_err(|source| Error::List(kind.plural.clone(), source))?.items {
             let object = serde_json::to_value(&object).unwrap_or_default();

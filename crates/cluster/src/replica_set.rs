@@ -28,6 +28,7 @@ pub(crate) mod victims;
 pub(crate) fn controller() -> Controller<ReplicaSets> {
     Controller::new(ReplicaSets)
         .name("replicaset-controller")
+        .core_events("replicaset-controller")
         .owns::<Pod>()
         .watches::<Pod, _>(adopters)
         .index::<Pod>(claim::ORPHANS, claim::orphans)

@@ -28,6 +28,7 @@ const REPLICA_FAILURE: &str = "ReplicaFailure";
 pub(crate) fn controller() -> Controller<ReplicationControllers> {
     Controller::new(ReplicationControllers)
         .name("replication-controller")
+        .core_events("replication-controller")
         .owns::<Pod>()
         .watches::<Pod, _>(adopters)
         .index::<Pod>(claim::ORPHANS, claim::orphans)

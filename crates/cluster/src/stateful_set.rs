@@ -29,6 +29,7 @@ mod status;
 pub(crate) fn controller() -> Controller<StatefulSets> {
     Controller::new(StatefulSets)
         .name("statefulset-controller")
+        .core_events("statefulset-controller")
         .owns::<Pod>()
         .watches::<Pod, _>(adopters)
         .reads::<ControllerRevision>()

@@ -16,7 +16,7 @@ use windlass::{
     rbac,
 };
 
-use crate::{pods, scheduler::fit};
+use crate::{pods, scheduler::taints};
 
 /// Pods by the node that they are on.
 const ON_NODE: &str = "taint-eviction-node";
@@ -27,6 +27,7 @@ const DISRUPTION: &str = "DisruptionTarget";
 pub(crate) fn controller() -> Controller<Evictions> {
     Controller::new(Evictions::default())
         .name("taint-eviction-controller")
+        .core_events("taint-eviction-controller")
         .filter(Predicate::new(|old: &Pod, new: &Pod| {
             pods::node(old) != pods::node(new) || tolerations(old) != tolerations(new)
         }))
@@ -112,7 +113,7 @@ fn stay(pod: &Pod, taints: &[Taint]) -> Stay {
     let tolerations = tolerations(pod);
     let mut least: Option<i64> = None;
     for taint in taints {
-        let fitting = tolerations.iter().filter(|one| fit::tolerates(std::slice::from_ref(one), taint));
+        let fitting = tolerations.iter().filter(|one| taints::tolerates(std::slice::from_ref(one), taint));
         let times: Vec<Option<i64>> = fitting.map(|toleration| toleration.toleration_seconds).collect();
         if times.is_empty() {
             return Stay::Not;

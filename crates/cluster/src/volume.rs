@@ -10,16 +10,19 @@ use windlass::{
     Reader,
     k8s_openapi::{
         api::{
-            core::v1::{PersistentVolume, PersistentVolumeClaim, Pod},
+            core::v1::{Node, PersistentVolume, PersistentVolumeClaim, Pod},
             storage::v1::StorageClass,
         },
         apimachinery::pkg::{api::resource::Quantity, apis::meta::v1::ObjectMeta},
     },
 };
 
-mod binding;
+use crate::scheduler::filters::node_affinity;
+
+pub(crate) mod binding;
 pub(crate) mod claims;
 pub(crate) mod class;
+pub(crate) mod ephemeral;
 mod expansion;
 mod provision;
 pub(crate) mod volumes;
@@ -33,18 +36,28 @@ const BOUND_BY_CONTROLLER: &str = "pv.kubernetes.io/bound-by-controller";
 /// Pods by the claims that they use, as `namespace/name`.
 pub(crate) const CLAIM_USERS: &str = "claim-users";
 
-/// The claims that a Pod uses, in its own namespace.
-pub(crate) fn claim_names(pod: &Pod) -> Vec<String> {
+/// The claims that a Pod uses, in its own namespace, and whether they are made for this Pod alone.
+pub(crate) fn claims_of(pod: &Pod) -> Vec<(String, bool)> {
     let volumes = pod.spec.iter().flat_map(|spec| spec.volumes.iter().flatten());
-    let name = pod.metadata.name.as_deref().unwrap_or_default();
     volumes
         .into_iter()
         .filter_map(|volume| match (&volume.persistent_volume_claim, &volume.ephemeral) {
-            (Some(claim), _) => Some(claim.claim_name.clone()),
-            (None, Some(_)) => Some(format!("{name}-{}", volume.name)),
+            (Some(claim), _) => Some((claim.claim_name.clone(), false)),
+            (None, Some(_)) => Some((ephemeral::claim_name(pod, volume), true)),
             (None, None) => None,
         })
         .collect()
+}
+
+/// The names of the claims that a Pod uses.
+pub(crate) fn claim_names(pod: &Pod) -> Vec<String> {
+    claims_of(pod).into_iter().map(|(name, _)| name).collect()
+}
+
+/// Whether a volume can be used on a node.
+pub(crate) fn reaches(volume: &PersistentVolume, node: &Node) -> bool {
+    let affinity = volume.spec.as_ref().and_then(|spec| spec.node_affinity.as_ref()?.required.as_ref());
+    affinity.is_none_or(|required| node_affinity::selects(required, node))
 }
 
 /// The values of [`CLAIM_USERS`].
@@ -75,7 +88,7 @@ pub(crate) fn waits_for_consumer(class: &StorageClass) -> bool {
     class.volume_binding_mode.as_deref() == Some("WaitForFirstConsumer")
 }
 
-fn annotation<'a>(meta: &'a ObjectMeta, key: &str) -> Option<&'a str> {
+pub(crate) fn annotation<'a>(meta: &'a ObjectMeta, key: &str) -> Option<&'a str> {
     meta.annotations.as_ref()?.get(key).map(String::as_str)
 }
 

@@ -70,9 +70,10 @@ impl<R: AnyObject> Context<R> {
         &self.shared.client
     }
 
-    /// The field manager under which this operator writes.
+    /// The field manager under which this controller writes what it does not apply: the operator's, unless
+    /// [`Controller::writes_as`](crate::Controller::writes_as) says another.
     pub fn field_manager(&self) -> &str {
-        self.shared.field_manager.name()
+        self.shared.manager()
     }
 
     /// The operator's clock. Use it for every timestamp, so that tests can set the time.

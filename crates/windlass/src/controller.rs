@@ -52,6 +52,10 @@ pub(crate) use run::{Prepared, Runnable, Start, Stop};
 /// ```
 pub struct Controller<C: Reconciler> {
     name: String,
+    /// The field manager of plain writes, where it is not the operator's.
+    manager: Option<String>,
+    /// The source of core `v1` events, where they are wanted.
+    event_source: Option<String>,
     reconciler: Arc<C>,
     primary: Watch<C::Resource>,
     namespaces: Vec<String>,
@@ -90,6 +94,8 @@ impl<C: Reconciler> Controller<C> {
     fn with(reconciler: C, primary: Watch<C::Resource>, call: Call) -> Self {
         Self {
             name: primary.kind.kind.to_lowercase(),
+            manager: None,
+            event_source: None,
             reconciler: Arc::new(reconciler),
             namespaces: Vec::new(),
             concurrency: 1,
@@ -106,6 +112,20 @@ impl<C: Reconciler> Controller<C> {
     /// The controller's name in logs, metrics and events. Unique within an operator.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = name.into();
+        self
+    }
+
+    /// The field manager of what this controller creates, patches and updates; the operator's unless set. Children that
+    /// are applied stay the operator's.
+    pub fn writes_as(mut self, manager: impl Into<String>) -> Self {
+        self.manager = Some(manager.into());
+        self
+    }
+
+    /// Records events as core `v1` with this source, as the components of Kubernetes do, in place of
+    /// `events.k8s.io/v1`.
+    pub fn core_events(mut self, source: impl Into<String>) -> Self {
+        self.event_source = Some(source.into());
         self
     }
 

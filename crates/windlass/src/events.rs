@@ -1,14 +1,17 @@
 //! Kubernetes Events: recorded without waiting, counted instead of repeated, and limited per object.
 //!
-//! Enters: an [`Event`] about an object, from any run. Leaves: `events.k8s.io/v1` objects, sent by one task of the
-//! operator, so that shutdown can wait for what is still unsent.
+//! Enters: an [`Event`] about an object, from any run. Leaves: `events.k8s.io/v1` objects, or core `v1` ones where a
+//! controller asks for them, sent by one task of the operator, so that shutdown can wait for what is still unsent.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use k8s_openapi::{
-    api::{core::v1::ObjectReference, events::v1 as api},
-    apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta},
+    api::{
+        core::v1::{self as core, ObjectReference},
+        events::v1 as api,
+    },
+    apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta, Time},
 };
 use kube::{
     Client, Resource,
@@ -20,7 +23,7 @@ use tokio::sync::mpsc;
 
 use crate::{
     clock::Clock,
-    object::{Kind, ObjectKey},
+    object::{Kind, Object, ObjectKey},
     request,
 };
 
@@ -43,13 +46,23 @@ pub struct Event {
     note: String,
     action: String,
     related: Option<ObjectReference>,
+    field_path: Option<String>,
+    instance: Option<String>,
 }
 
 impl Event {
     /// Something that went as it should. `reason` is a short constant in PascalCase.
     pub fn normal(reason: impl Into<String>, note: impl Into<String>) -> Self {
         let reason = reason.into();
-        Self { warning: false, action: reason.clone(), reason, note: note.into(), related: None }
+        Self {
+            warning: false,
+            action: reason.clone(),
+            reason,
+            note: note.into(),
+            related: None,
+            field_path: None,
+            instance: None,
+        }
     }
 
     /// Something that went wrong.
@@ -69,6 +82,18 @@ impl Event {
         self
     }
 
+    /// The part of the object that is meant, such as `spec.containers{web}`.
+    pub fn field_path(mut self, path: impl Into<String>) -> Self {
+        self.field_path = Some(path.into());
+        self
+    }
+
+    /// Who reports it, in place of this instance of the operator: the node, for what happens on a node.
+    pub fn instance(mut self, instance: impl Into<String>) -> Self {
+        self.instance = Some(instance.into());
+        self
+    }
+
     /// The reason.
     pub fn reason(&self) -> &str {
         &self.reason
@@ -78,13 +103,23 @@ impl Event {
 /// Sends events from wherever it is cloned to.
 #[derive(Clone, Debug)]
 pub struct Recorder {
-    controller: Arc<str>,
+    reporter: Reporter,
     sender: mpsc::Sender<Record>,
+}
+
+/// In whose name events are sent.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Reporter {
+    pub(crate) controller: Arc<str>,
+    /// The `source.component` of core `v1` events; events of `events.k8s.io/v1` without one.
+    pub(crate) source: Option<Arc<str>>,
+    /// The field manager of core `v1` events.
+    pub(crate) manager: Arc<str>,
 }
 
 #[derive(Debug)]
 struct Record {
-    controller: Arc<str>,
+    reporter: Reporter,
     regarding: ObjectReference,
     event: Event,
 }
@@ -93,17 +128,18 @@ impl Recorder {
     /// A recorder, and the queue that [`Sender::run`] empties.
     pub(crate) fn new(controller: Arc<str>) -> (Self, Outbox) {
         let (sender, receiver) = mpsc::channel(BACKLOG);
-        (Self { controller, sender }, Outbox { receiver })
+        let reporter = Reporter { manager: controller.clone(), controller, source: None };
+        (Self { reporter, sender }, Outbox { receiver })
     }
 
-    /// The same recorder under another controller's name.
-    pub(crate) fn named(&self, controller: Arc<str>) -> Self {
-        Self { controller, sender: self.sender.clone() }
+    /// The same recorder in another name.
+    pub(crate) fn named(&self, reporter: Reporter) -> Self {
+        Self { reporter, sender: self.sender.clone() }
     }
 
     /// Records an event about an object. Never waits, never fails.
     pub fn publish(&self, regarding: ObjectReference, event: Event) {
-        let record = Record { controller: self.controller.clone(), regarding, event };
+        let record = Record { reporter: self.reporter.clone(), regarding, event };
         if let Err(mpsc::error::TrySendError::Full(record)) = self.sender.try_send(record) {
             tracing::debug!(reason = record.event.reason, "too many events, one was dropped");
         }
@@ -133,30 +169,26 @@ impl Outbox {
 }
 
 async fn send(client: &Client, log: &mut Log, now: Timestamp, instance: &str, record: Record) {
+    let manager = record.reporter.manager.clone();
     let result = match log.decide(now, instance, record) {
         Step::Drop => return,
-        Step::Create(event) => create(client, &event).await,
-        Step::Count { key, count } => {
-            let body = json!({ "series": { "count": count, "lastObservedTime": MicroTime(now) } });
-            let patch = Patch::Merge(&body);
-            let params = PatchParams::default();
-            match request::patch::<api::Event>(
-                client,
-                "patch",
-                &Kind::of::<api::Event>(),
-                &key,
-                None,
-                &patch,
-                &params,
-            )
-            .await
-            {
+        Step::Create(event) => create(client, &*event, "windlass").await,
+        Step::CreateCore(event) => create(client, &*event, &manager).await,
+        Step::Count { key, count, core } => {
+            let counted = if core {
+                let body = json!({ "count": count, "lastTimestamp": Time(now) });
+                change::<core::Event>(client, &key, &body).await
+            } else {
+                let body = json!({ "series": { "count": count, "lastObservedTime": MicroTime(now) } });
+                change::<api::Event>(client, &key, &body).await
+            };
+            match counted {
                 // It expired, or someone removed it: the next one starts anew.
                 Err(error) if error.is_not_found() => {
                     log.forget(&key);
                     return;
                 }
-                other => other.map(drop),
+                other => other,
             }
         }
     };
@@ -165,18 +197,29 @@ async fn send(client: &Client, log: &mut Log, now: Timestamp, instance: &str, re
     }
 }
 
-async fn create(client: &Client, event: &api::Event) -> crate::error::Result<()> {
-    let key = ObjectKey::of(event);
+async fn create<K: Object>(client: &Client, event: &K, manager: &str) -> crate::error::Result<()> {
+    let (key, kind) = (ObjectKey::of(event), Kind::of::<K>());
     let mut body = serde_json::to_value(event).unwrap_or_default();
-    body["apiVersion"] = "events.k8s.io/v1".into();
+    body["apiVersion"] = kind.api_version().into();
     body["kind"] = "Event".into();
-    request::create::<api::Event>(client, &Kind::of::<api::Event>(), &key, &body, "windlass").await.map(drop)
+    request::create::<K>(client, &kind, &key, &body, manager).await.map(drop)
+}
+
+async fn change<K: Object>(
+    client: &Client,
+    key: &ObjectKey,
+    body: &serde_json::Value,
+) -> crate::error::Result<()> {
+    let (patch, params) = (Patch::Merge(body), PatchParams::default());
+    request::patch::<K>(client, "patch", &Kind::of::<K>(), key, None, &patch, &params).await.map(drop)
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct SeriesKey {
-    controller: Arc<str>,
+    reporter: Reporter,
+    instance: Option<String>,
     regarding: String,
+    field_path: Option<String>,
     related: Option<String>,
     warning: bool,
     reason: String,
@@ -199,7 +242,8 @@ struct Bucket {
 #[derive(Debug)]
 enum Step {
     Create(Box<api::Event>),
-    Count { key: ObjectKey, count: i32 },
+    CreateCore(Box<core::Event>),
+    Count { key: ObjectKey, count: i32, core: bool },
     Drop,
 }
 
@@ -219,8 +263,10 @@ impl Log {
             return Step::Drop;
         }
         let key = SeriesKey {
-            controller: record.controller.clone(),
+            reporter: record.reporter.clone(),
+            instance: record.event.instance.clone(),
             regarding: about,
+            field_path: record.event.field_path.clone(),
             related: record.event.related.as_ref().map(describe),
             warning: record.event.warning,
             reason: record.event.reason.clone(),
@@ -229,13 +275,17 @@ impl Log {
         if let Some(series) = self.series.get_mut(&key) {
             series.count += 1;
             series.last = now;
-            return Step::Count { key: series.key.clone(), count: series.count };
+            let core = record.reporter.source.is_some();
+            return Step::Count { key: series.key.clone(), count: series.count, core };
         }
         self.sent += 1;
         let event = self.build(now, instance, &record);
         let series = Series { key: ObjectKey::of(&event), count: 1, last: now };
         self.series.insert(key, series);
-        Step::Create(Box::new(event))
+        match record.reporter.source {
+            None => Step::Create(Box::new(event)),
+            Some(source) => Step::CreateCore(Box::new(as_core(event, &source, record.event.instance, now))),
+        }
     }
 
     fn forget(&mut self, key: &ObjectKey) {
@@ -260,9 +310,11 @@ impl Log {
     }
 
     fn build(&self, now: Timestamp, instance: &str, record: &Record) -> api::Event {
-        let Record { controller, regarding, event } = record;
+        let Record { reporter, regarding, event } = record;
+        let instance = event.instance.as_deref().unwrap_or(instance);
+        let regarding = &ObjectReference { field_path: event.field_path.clone(), ..regarding.clone() };
         let mut hash = Sha256::new();
-        for part in [&**controller, instance, &describe(regarding), &event.reason, &event.note] {
+        for part in [&*reporter.controller, instance, &describe(regarding), &event.reason, &event.note] {
             hash.update(part.as_bytes());
             hash.update([0]);
         }
@@ -285,10 +337,29 @@ impl Log {
             note: Some(note),
             regarding: Some(regarding.clone()),
             related: event.related.clone(),
-            reporting_controller: Some(controller.to_string()),
+            reporting_controller: Some(reporter.controller.to_string()),
             reporting_instance: Some(instance.to_owned()),
             ..api::Event::default()
         }
+    }
+}
+
+/// The event as the components of a cluster write theirs: with a source, a count and two times.
+fn as_core(event: api::Event, source: &str, host: Option<String>, now: Timestamp) -> core::Event {
+    core::Event {
+        metadata: event.metadata,
+        involved_object: event.regarding.unwrap_or_default(),
+        related: event.related,
+        type_: event.type_,
+        reason: event.reason,
+        message: event.note,
+        source: Some(core::EventSource { component: Some(source.to_owned()), host: host.clone() }),
+        first_timestamp: Some(Time(now)),
+        last_timestamp: Some(Time(now)),
+        count: Some(1),
+        reporting_component: Some(source.to_owned()),
+        reporting_instance: Some(host.unwrap_or_default()),
+        ..core::Event::default()
     }
 }
 
@@ -308,7 +379,11 @@ mod tests {
 
     fn record(name: &str, event: Event) -> Record {
         let regarding = ObjectReference { name: Some(name.into()), ..ObjectReference::default() };
-        Record { controller: "c".into(), regarding, event }
+        Record {
+            reporter: Reporter { controller: "c".into(), source: None, manager: "c".into() },
+            regarding,
+            event,
+        }
     }
 
     fn at(second: i64) -> Timestamp {
@@ -352,5 +427,26 @@ mod tests {
         let (one, two) = (create(&mut log, &long), create(&mut log, "short"));
         assert!(one.note.unwrap().len() <= LONGEST_NOTE);
         assert_ne!(one.metadata.name, two.metadata.name);
+    }
+
+    #[test]
+    fn components_write_core_events_and_containers_are_told_apart() {
+        let mut log = Log::default();
+        let mut send = |path: &str| {
+            let event = Event::normal("Created", "Container created").field_path(path).instance("n1");
+            let mut record = record("a", event);
+            record.reporter.source = Some("kubelet".into());
+            log.decide(at(5), "i", record)
+        };
+        let Step::CreateCore(event) = send("spec.containers{a}") else { panic!("a core event is created") };
+        let source = event.source.unwrap();
+        assert_eq!((source.component.as_deref(), source.host.as_deref()), (Some("kubelet"), Some("n1")));
+        assert_eq!(event.involved_object.field_path.as_deref(), Some("spec.containers{a}"));
+        assert_eq!(
+            (event.count, event.first_timestamp, event.event_time),
+            (Some(1), Some(Time(at(5))), None)
+        );
+        assert!(matches!(send("spec.containers{b}"), Step::CreateCore(_)));
+        assert!(matches!(send("spec.containers{a}"), Step::Count { count: 2, core: true, .. }));
     }
 }

@@ -8,8 +8,9 @@ use std::sync::Arc;
 use windlass::k8s_openapi::{
     api::{
         autoscaling::v2::{
-            ContainerResourceMetricStatus, MetricIdentifier, MetricSpec, MetricStatus, MetricTarget,
-            MetricValueStatus, PodsMetricStatus, ResourceMetricStatus,
+            ContainerResourceMetricStatus, HPAScalingRules, HorizontalPodAutoscalerBehavior,
+            MetricIdentifier, MetricSpec, MetricStatus, MetricTarget, MetricValueStatus, PodsMetricStatus,
+            ResourceMetricStatus,
         },
         core::v1::Pod,
     },
@@ -21,8 +22,32 @@ use crate::{pods, quantity};
 /// The annotation with a Pod's usage begins so.
 const USAGE: &str = "windlass.dev/usage.";
 
-/// Changes smaller than this share are not worth a rescale.
+/// Changes smaller than this share are not worth a rescale, unless the autoscaler says another.
 const TOLERANCE: f64 = 0.1;
+
+/// The size of the target, and by how much a metric may miss it without anything being done.
+#[derive(Clone, Copy)]
+pub(super) struct Current {
+    pub(super) replicas: i32,
+    down: f64,
+    up: f64,
+}
+
+impl Current {
+    pub(super) fn new(replicas: i32, behavior: Option<&HorizontalPodAutoscalerBehavior>) -> Self {
+        let share = |rules: Option<&HPAScalingRules>| {
+            let told = rules.and_then(|rules| rules.tolerance.as_ref()).and_then(quantity::thousandths);
+            told.map_or(TOLERANCE, |thousandths| thousandths as f64 / 1000.0)
+        };
+        let down = share(behavior.and_then(|behavior| behavior.scale_down.as_ref()));
+        Self { replicas, down, up: share(behavior.and_then(|behavior| behavior.scale_up.as_ref())) }
+    }
+
+    /// Whether a ratio of usage to target is as good as one.
+    fn tolerates(self, ratio: f64) -> bool {
+        (1.0 - self.down..=1.0 + self.up).contains(&ratio)
+    }
+}
 
 /// What one metric asks for.
 pub(super) struct Proposal {
@@ -47,7 +72,7 @@ struct Sample {
 }
 
 /// What a metric asks for, given the Pods of the target.
-pub(super) fn propose(spec: &MetricSpec, all: &[Arc<Pod>], current: i32) -> Result<Proposal, Failure> {
+pub(super) fn propose(spec: &MetricSpec, all: &[Arc<Pod>], current: Current) -> Result<Proposal, Failure> {
     match (&spec.resource, &spec.container_resource, &spec.pods) {
         (Some(source), _, _) => {
             let what = Resource { name: &source.name, container: None, target: &source.target };
@@ -123,7 +148,7 @@ fn request(pod: &Pod, resource: &str, container: Option<&str>) -> i128 {
     requests.filter_map(quantity::thousandths).sum()
 }
 
-fn resource(what: &Resource<'_>, all: &[Arc<Pod>], current: i32) -> Result<Proposal, Failure> {
+fn resource(what: &Resource<'_>, all: &[Arc<Pod>], current: Current) -> Result<Proposal, Failure> {
     let samples = samples(all, what.name, what.container);
     let known: Vec<&Sample> =
         samples.iter().filter(|sample| sample.ready && sample.usage.is_some()).collect();
@@ -196,7 +221,7 @@ fn average(
     metric: &MetricIdentifier,
     target: &MetricTarget,
     all: &[Arc<Pod>],
-    current: i32,
+    current: Current,
 ) -> Result<Proposal, Failure> {
     let samples = samples(all, &metric.name, None);
     let usages: Vec<i128> =
@@ -235,7 +260,12 @@ type Measure<'a> = dyn Fn(&[(i128, i128)]) -> f64 + 'a;
 
 /// The replica count for a ratio of usage to target. Pods of which nothing is known count against any change:
 /// as using nothing when there would be more, and as using `full` when there would be fewer.
-fn replicas(samples: &[Sample], current: i32, measure: &Measure<'_>, full: &dyn Fn(&Sample) -> i128) -> i32 {
+fn replicas(
+    samples: &[Sample],
+    current: Current,
+    measure: &Measure<'_>,
+    full: &dyn Fn(&Sample) -> i128,
+) -> i32 {
     let known: Vec<(i128, i128)> = samples
         .iter()
         .filter(|sample| sample.ready)
@@ -244,10 +274,10 @@ fn replicas(samples: &[Sample], current: i32, measure: &Measure<'_>, full: &dyn 
     let ratio = measure(&known);
     let unready = samples.iter().filter(|sample| !sample.ready).count();
     let missing = samples.iter().any(|sample| sample.ready && sample.usage.is_none());
-    let close = |ratio: f64| (ratio - 1.0).abs() <= TOLERANCE;
+    let close = |ratio: f64| current.tolerates(ratio);
     let uncertain = missing || unready > 0 && ratio > 1.0;
     if !uncertain {
-        return if close(ratio) { current } else { (ratio * known.len() as f64).ceil() as i32 };
+        return if close(ratio) { current.replicas } else { (ratio * known.len() as f64).ceil() as i32 };
     }
     let mut filled = known;
     for sample in samples {
@@ -261,8 +291,9 @@ fn replicas(samples: &[Sample], current: i32, measure: &Measure<'_>, full: &dyn 
     let again = measure(&filled);
     let proposed = (again * filled.len() as f64).ceil() as i32;
     let turned = (ratio - 1.0) * (again - 1.0) < 0.0;
-    let against = (again < 1.0 && proposed > current) || (again > 1.0 && proposed < current);
-    if close(again) || turned || against { current } else { proposed }
+    let against =
+        (again < 1.0 && proposed > current.replicas) || (again > 1.0 && proposed < current.replicas);
+    if close(again) || turned || against { current.replicas } else { proposed }
 }
 
 /// Thousandths as a quantity.
@@ -300,7 +331,8 @@ mod tests {
 
     fn proposed(target: i32, usages: &[Option<&str>]) -> i32 {
         let pods: Vec<_> = usages.iter().map(|usage| pod("p", *usage)).collect();
-        propose(&cpu(target), &pods, pods.len() as i32).map_or(-1, |proposal| proposal.replicas)
+        propose(&cpu(target), &pods, Current::new(pods.len() as i32, None))
+            .map_or(-1, |proposal| proposal.replicas)
     }
 
     #[test]
@@ -319,12 +351,29 @@ mod tests {
 
     #[test]
     fn the_status_shows_the_average() {
-        let proposal = propose(&cpu(50), &[pod("a", Some("30m")), pod("b", Some("50m"))], 2).ok().unwrap();
+        let proposal =
+            propose(&cpu(50), &[pod("a", Some("30m")), pod("b", Some("50m"))], Current::new(2, None))
+                .ok()
+                .unwrap();
         let current = proposal.status.resource.unwrap().current;
         assert_eq!(
             (current.average_utilization, current.average_value.unwrap().0.as_str()),
             (Some(40), "40m")
         );
         assert_eq!(proposal.name, "cpu resource utilization (percentage of request)");
+    }
+
+    #[test]
+    fn an_autoscaler_may_have_a_tolerance_of_its_own() {
+        let behavior: HorizontalPodAutoscalerBehavior = windlass::serde_json::from_value(
+            windlass::serde_json::json!({"scaleUp": {"tolerance": "0"}, "scaleDown": {"tolerance": "500m"}}),
+        )
+        .unwrap();
+        let replicas = |usage: &str, behavior: Option<&HorizontalPodAutoscalerBehavior>| {
+            let pods: Vec<_> = (0..10).map(|index| pod(&format!("p{index}"), Some(usage))).collect();
+            propose(&cpu(50), &pods, Current::new(10, behavior)).map_or(-1, |proposal| proposal.replicas)
+        };
+        assert_eq!((replicas("52m", None), replicas("52m", Some(&behavior))), (10, 11));
+        assert_eq!((replicas("40m", None), replicas("40m", Some(&behavior))), (8, 10));
     }
 }

@@ -86,14 +86,14 @@ pub(super) fn allows(spec: &DaemonSetSpec, node: &Node) -> (bool, bool) {
     tolerate(&mut pod);
     let name = node.metadata.name.as_deref();
     let elsewhere = pod.node_name.as_deref().is_some_and(|wanted| !wanted.is_empty() && Some(wanted) != name);
-    if elsewhere || !scheduler::affinity::allows(&pod, node) {
+    if elsewhere || !scheduler::filters::node_affinity::allows(&pod, node) {
         return (false, false);
     }
     let tolerations = pod.tolerations.as_deref().unwrap_or_default();
     let taints = || node.spec.iter().flat_map(|spec| spec.taints.iter().flatten());
     let repelled = |effects: &[&str]| {
         taints().any(|taint| {
-            effects.contains(&taint.effect.as_str()) && !scheduler::fit::tolerates(tolerations, taint)
+            effects.contains(&taint.effect.as_str()) && !scheduler::taints::tolerates(tolerations, taint)
         })
     };
     (!repelled(&["NoSchedule", "NoExecute"]), !repelled(&["NoExecute"]))

@@ -2,10 +2,7 @@
 
 use windlass::k8s_openapi::api::apps::v1::{DaemonSet, DaemonSetStatus};
 
-use super::{
-    placement,
-    plan::{self, Scene},
-};
+use super::plan::{self, Scene};
 use crate::pods;
 
 /// The status as it should be.
@@ -19,10 +16,9 @@ pub(super) fn observed(set: &DaemonSet, scene: &Scene<'_>) -> DaemonSetStatus {
         ..DaemonSetStatus::default()
     };
     let (mut available, mut updated) = (0, 0);
-    for node in scene.nodes {
-        let first =
-            by_node.get(node.metadata.name.as_deref().unwrap_or_default()).and_then(|pods| pods.first());
-        if !placement::allows(scene.spec, node).0 {
+    for place in &scene.nodes {
+        let first = by_node.get(place.name()).and_then(|pods| pods.first());
+        if !place.may_start {
             status.number_misscheduled += i32::from(first.is_some());
             continue;
         }

@@ -60,7 +60,8 @@ async fn adopt(set: &ReplicaSet, ctx: &Context<Deployment>) -> windlass::Result<
     }
     match ctx.modify(set, |set| owner::set_controller(&mut set.metadata, reference)).await {
         Ok(set) => Ok(Some(set)),
-        Err(error) if error.is_not_found() || error.is_conflict() => Ok(None),
+        // A conflict is an error: the set may still be this Deployment's, so no other must be made in its place.
+        Err(error) if error.is_not_found() => Ok(None),
         Err(error) => Err(error),
     }
 }

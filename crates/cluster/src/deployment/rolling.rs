@@ -45,7 +45,9 @@ pub(super) fn scale_down(
         *size -= unhealthy;
         allowed -= unhealthy;
     }
-    let healthy = old.iter().fold(available(new), |sum, set| sum.saturating_add(available(set)));
+    // What a set that is to have no Pods still shows as available is on its way out.
+    let counted = |set: &ReplicaSet| available(set).min(replicas(set));
+    let healthy = old.iter().fold(counted(new), |sum, set| sum.saturating_add(counted(set)));
     let mut spare = healthy.saturating_sub(minimum);
     for size in &mut sizes {
         let gone = (*size).min(spare.max(0));
@@ -102,6 +104,14 @@ pub(super) mod tests {
         let old = [set("broken", 2, 0), set("good", 3, 3)];
         // Three of five may go as far as the new set is concerned, but only two are unavailable.
         assert_eq!(down(&spec, &set("new", 1, 1), &old), [("broken".to_owned(), 0)]);
+    }
+
+    #[test]
+    fn pods_that_are_on_their_way_out_are_not_counted_on() {
+        let spec = rolling(4, "1", "1");
+        // The first set has been told to go and still shows its Pods.
+        let old = [set("going", 0, 3), set("old", 3, 3)];
+        assert_eq!(down(&spec, &set("new", 1, 0), &old), []);
     }
 
     proptest! {

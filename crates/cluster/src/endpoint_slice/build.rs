@@ -5,7 +5,9 @@ use std::{collections::BTreeMap, sync::Arc};
 use windlass::k8s_openapi::{
     api::{
         core::v1::{ObjectReference, Pod, Service, ServicePort},
-        discovery::v1::{Endpoint, EndpointConditions, EndpointPort, EndpointSlice},
+        discovery::v1::{
+            Endpoint, EndpointConditions, EndpointHints, EndpointPort, EndpointSlice, ForNode, ForZone,
+        },
     },
     apimachinery::pkg::{apis::meta::v1::ObjectMeta, util::intstr::IntOrString},
 };
@@ -28,14 +30,23 @@ pub(super) struct Plan {
     pub(super) delete: Vec<Arc<EndpointSlice>>,
 }
 
+/// The zones of nodes, by their names.
+pub(super) type Zones = BTreeMap<String, String>;
+
 /// Ports as they compare and sort: name, protocol, number, application protocol.
 pub(super) type Ports = Vec<(String, String, Option<i32>, Option<String>)>;
 
 /// The least that has to be done to the slices of a Service.
-pub(super) fn plan(service: &Service, pods: &[Arc<Pod>], existing: &[Arc<EndpointSlice>]) -> Plan {
+pub(super) fn plan(
+    service: &Service,
+    pods: &[Arc<Pod>],
+    existing: &[Arc<EndpointSlice>],
+    zones: &Zones,
+) -> Plan {
     let mut plan = Plan::default();
     let mut free: Vec<Arc<EndpointSlice>> = existing.to_vec();
     let mut groups = endpoints(service, pods);
+    groups.values_mut().flatten().for_each(|endpoint| locate(endpoint, service, zones));
     if groups.is_empty() {
         // A Service without Pods has one empty slice.
         groups.insert(Ports::new(), Vec::new());
@@ -53,6 +64,23 @@ pub(super) fn plan(service: &Service, pods: &[Arc<Pod>], existing: &[Arc<Endpoin
     }
     plan.delete = free;
     plan
+}
+
+/// Says in which zone an endpoint is, and to whom its Service would rather have it answer.
+fn locate(endpoint: &mut Endpoint, service: &Service, zones: &Zones) {
+    endpoint.zone = endpoint.node_name.as_ref().and_then(|node| zones.get(node)).cloned();
+    let wanted = service.spec.as_ref().and_then(|spec| spec.traffic_distribution.as_deref());
+    let near = matches!(wanted, Some("PreferClose" | "PreferSameZone" | "PreferSameNode"));
+    let ready = endpoint.conditions.as_ref().and_then(|conditions| conditions.ready) == Some(true);
+    if !near || !ready {
+        return;
+    }
+    let zone = endpoint.zone.clone().map(|name| vec![ForZone { name }]);
+    let node = endpoint.node_name.clone().filter(|_| wanted == Some("PreferSameNode"));
+    let node = node.map(|name| vec![ForNode { name }]);
+    if zone.is_some() || node.is_some() {
+        endpoint.hints = Some(EndpointHints { for_zones: zone, for_nodes: node });
+    }
 }
 
 fn chunks(mut endpoints: Vec<Endpoint>) -> Vec<Vec<Endpoint>> {
@@ -74,7 +102,7 @@ pub(super) fn endpoints(service: &Service, pods: &[Arc<Pod>]) -> BTreeMap<Ports,
         let Some(address) = pod.status.as_ref().and_then(|status| status.pod_ip.clone()) else { continue };
         let wanted = spec.ports.iter().flatten();
         let resolved: Ports = wanted.filter_map(|port| resolve(port, pod)).collect();
-        groups.entry(resolved).or_default().push(endpoint(pod, address, all));
+        groups.entry(resolved).or_default().push(endpoint(service, pod, address, all));
     }
     for endpoints in groups.values_mut() {
         endpoints.sort_by_cached_key(|one| one.addresses.clone());
@@ -99,19 +127,19 @@ fn resolve(port: &ServicePort, pod: &Pod) -> Option<(String, String, Option<i32>
     Some((port.name.clone().unwrap_or_default(), protocol, Some(number), port.app_protocol.clone()))
 }
 
-fn endpoint(pod: &Pod, address: String, publish_all: bool) -> Endpoint {
+fn endpoint(service: &Service, pod: &Pod, address: String, publish_all: bool) -> Endpoint {
     let (ready, going) = (pods::is_ready(pod), pods::is_terminating(&pod.metadata));
     let spec = pod.spec.as_ref();
     Endpoint {
         addresses: vec![address],
         conditions: Some(EndpointConditions {
             ready: Some(publish_all || (ready && !going)),
-            serving: Some(publish_all || ready),
+            serving: Some(ready),
             terminating: Some(going),
         }),
         hostname: spec
             .and_then(|spec| spec.hostname.clone())
-            .filter(|_| spec.is_some_and(|s| s.subdomain.is_some())),
+            .filter(|_| spec.is_some_and(|spec| spec.subdomain == service.metadata.name)),
         node_name: pods::node(pod).map(str::to_owned),
         target_ref: Some(ObjectReference {
             kind: Some("Pod".into()),
@@ -199,7 +227,8 @@ mod tests {
 
     #[test]
     fn ready_pods_become_endpoints_under_their_named_port() {
-        let plan = plan(&service(), &[pod("b", "10.0.0.2", 8080), pod("a", "10.0.0.1", 8080)], &[]);
+        let plan =
+            plan(&service(), &[pod("b", "10.0.0.2", 8080), pod("a", "10.0.0.1", 8080)], &[], &Zones::new());
         assert_eq!(plan.create.len(), 1);
         let slice = &plan.create[0];
         assert_eq!(ports(slice), [("http".into(), "TCP".into(), Some(8080), None)]);
@@ -210,7 +239,8 @@ mod tests {
 
     #[test]
     fn pods_with_another_port_number_get_a_slice_of_their_own() {
-        let plan = plan(&service(), &[pod("a", "10.0.0.1", 8080), pod("b", "10.0.0.2", 9090)], &[]);
+        let plan =
+            plan(&service(), &[pod("a", "10.0.0.1", 8080), pod("b", "10.0.0.2", 9090)], &[], &Zones::new());
         assert_eq!(plan.create.len(), 2);
     }
 
@@ -218,7 +248,7 @@ mod tests {
     fn a_slice_holds_a_hundred_endpoints() {
         let pods: Vec<_> =
             (0..250).map(|i| pod(&format!("p{i}"), &format!("10.0.{}.{}", i / 200, i % 200), 80)).collect();
-        let sizes: Vec<_> = plan(&service(), &pods, &[])
+        let sizes: Vec<_> = plan(&service(), &pods, &[], &Zones::new())
             .create
             .iter()
             .map(|slice| slice.endpoints.as_ref().unwrap().len())
@@ -229,13 +259,46 @@ mod tests {
     #[test]
     fn slices_are_reused_and_surplus_ones_deleted() {
         let pods = [pod("a", "10.0.0.1", 8080)];
-        let old: Vec<_> = plan(&service(), &pods, &[]).create.into_iter().map(Arc::new).collect();
-        let again = plan(&service(), &pods, &old);
+        let old: Vec<_> =
+            plan(&service(), &pods, &[], &Zones::new()).create.into_iter().map(Arc::new).collect();
+        let again = plan(&service(), &pods, &old, &Zones::new());
         assert!(again.create.is_empty() && again.delete.is_empty());
         assert_eq!(again.update[0].1, *old[0]);
         let two = vec![old[0].clone(), old[0].clone()];
-        assert_eq!(plan(&service(), &pods, &two).delete.len(), 1);
-        let none = plan(&service(), &[], &old);
+        assert_eq!(plan(&service(), &pods, &two, &Zones::new()).delete.len(), 1);
+        let none = plan(&service(), &[], &old, &Zones::new());
         assert_eq!(none.update[0].1.endpoints, Some(Vec::new()));
+    }
+
+    #[test]
+    fn what_is_not_ready_is_published_but_does_not_serve() {
+        let mut service = service();
+        service.spec.as_mut().unwrap().publish_not_ready_addresses = Some(true);
+        let mut starting = Pod::clone(&pod("a", "10.0.0.1", 80));
+        starting.status.as_mut().unwrap().conditions = None;
+        starting.spec.as_mut().unwrap().hostname = Some("a".into());
+        starting.spec.as_mut().unwrap().subdomain = Some("another".into());
+        let plan = plan(&service, &[Arc::new(starting)], &[], &Zones::new());
+        let endpoint = &plan.create[0].endpoints.as_ref().unwrap()[0];
+        let conditions = endpoint.conditions.clone().unwrap();
+        assert_eq!((conditions.ready, conditions.serving), (Some(true), Some(false)));
+        assert_eq!(endpoint.hostname, None, "the name is one of another Service");
+    }
+
+    #[test]
+    fn endpoints_have_the_zones_of_their_nodes_and_hints_where_they_are_wanted() {
+        let zones: Zones = [("n1".to_owned(), "east".to_owned())].into();
+        let pods = [pod("a", "10.0.0.1", 80)];
+        let first = |service: &Service| {
+            plan(service, &pods, &[], &zones).create[0].endpoints.clone().unwrap().remove(0)
+        };
+        let plain = first(&service());
+        assert_eq!((plain.zone.as_deref(), plain.hints), (Some("east"), None));
+        let mut near = service();
+        near.spec.as_mut().unwrap().traffic_distribution = Some("PreferClose".into());
+        let hints = first(&near).hints.unwrap();
+        assert_eq!((hints.for_zones.unwrap()[0].name.as_str(), hints.for_nodes), ("east", None));
+        near.spec.as_mut().unwrap().traffic_distribution = Some("PreferSameNode".into());
+        assert_eq!(first(&near).hints.unwrap().for_nodes.unwrap()[0].name, "n1");
     }
 }

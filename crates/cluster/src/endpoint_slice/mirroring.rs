@@ -31,6 +31,7 @@ const OWN_ANNOTATIONS: [&str; 2] =
 pub(crate) fn controller() -> Controller<Mirrors> {
     Controller::new(Mirrors)
         .name("endpointslice-mirroring-controller")
+        .core_events("endpoint-slice-mirroring-controller")
         .owns::<EndpointSlice>()
         .watches::<Service, _>(|service, _| vec![ObjectKey::of(service)])
         .concurrency(2)

@@ -72,6 +72,7 @@ impl Pending {
             match due {
                 None => self.news.notified().await,
                 Some(due) => tokio::select! {
+                    biased;
                     () = self.news.notified() => {}
                     () = tokio::time::sleep_until(due) => {}
                 },
@@ -88,6 +89,8 @@ impl Pending {
         let failures = state.failures.entry(uid.clone()).or_default();
         let delay = (FIRST_DELAY * 2_u32.saturating_pow((*failures).min(20))).min(LONGEST_DELAY);
         *failures += 1;
+        // One retry for each object, however often it fails before its time comes.
+        state.delayed.retain(|(_, waiting)| *waiting != uid);
         state.delayed.insert((Instant::now() + delay, uid));
     }
 }
@@ -112,5 +115,11 @@ mod tests {
         pending.failed("a".into());
         pending.next().await;
         assert_eq!(start.elapsed(), Duration::from_millis(40));
+        // News of an object that waits for its retry makes it no second one.
+        pending.failed("a".into());
+        pending.add([Uid::from("a")]);
+        pending.next().await;
+        pending.failed("a".into());
+        assert_eq!(pending.state().delayed.len(), 1);
     }
 }

@@ -105,8 +105,11 @@ impl Run<'_> {
         let mut uncounted = Uncounted::take(&mut self.status);
         let delayed = self.delayed(facts);
         let going = pods::is_terminating(&self.job.metadata);
-        // When a Job has failed, every Pod that has not succeeded has failed with it.
+        // When a Job has failed, every Pod that has not succeeded has failed with it. When it has succeeded, those that
+        // were cut short have not failed.
         let all_failed = end.is_some_and(|end| end.type_ != SUCCESS);
+        let cut_short =
+            |pod: &Pod| end.is_some_and(|end| end.type_ == SUCCESS) && pods::is_terminating(&pod.metadata);
         let mut released = Vec::new();
         let mut new_indexes = 0;
         let mut pods: Vec<Arc<Pod>> =
@@ -129,7 +132,7 @@ impl Run<'_> {
                 } else if !uncounted.succeeded.iter().any(|known| known == uid) {
                     uncounted.succeeded.push(uid.to_owned());
                 }
-            } else if failed || all_failed {
+            } else if failed && !cut_short(&pod) || all_failed {
                 let counts = !failed || verdict::counts_as_failure(&self.spec, &pod);
                 let valid = !facts.indexed || index.is_some();
                 if counts && valid && !uncounted.failed.iter().any(|known| known == uid) {

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use windlass::k8s_openapi::api::core::v1::Pod;
+use windlass::k8s_openapi::api::core::v1::{Container, Pod};
 
 use super::Timing;
 use crate::pods;
@@ -20,8 +20,61 @@ pub(super) const START_AFTER: &str = "windlass.dev/start-after-seconds";
 pub(super) const READY_AFTER: &str = "windlass.dev/ready-after-seconds";
 
 /// The values of [`SIMULATE`].
-pub(super) const VALUES: [&str; 8] =
-    ["run", "complete", "fail", "crash-loop", "oom-kill", "never-ready", "image-pull-error", "evict"];
+pub(super) const VALUES: [&str; 12] = [
+    "run",
+    "complete",
+    "fail",
+    "crash-loop",
+    "oom-kill",
+    "never-ready",
+    "image-pull-error",
+    "evict",
+    "liveness-failure",
+    "startup-failure",
+    "post-start-failure",
+    "pre-stop-failure",
+];
+
+/// Something of a container that can be told to fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Check {
+    Liveness,
+    Startup,
+    PostStart,
+    PreStop,
+}
+
+impl Check {
+    fn named(value: &str) -> Option<Self> {
+        Some(match value {
+            "liveness-failure" => Self::Liveness,
+            "startup-failure" => Self::Startup,
+            "post-start-failure" => Self::PostStart,
+            "pre-stop-failure" => Self::PreStop,
+            _ => return None,
+        })
+    }
+
+    /// Whether a container has it.
+    fn is_in(self, container: &Container) -> bool {
+        let hooks = container.lifecycle.as_ref();
+        match self {
+            Self::Liveness => container.liveness_probe.is_some(),
+            Self::Startup => container.startup_probe.is_some(),
+            Self::PostStart => hooks.is_some_and(|hooks| hooks.post_start.is_some()),
+            Self::PreStop => hooks.is_some_and(|hooks| hooks.pre_stop.is_some()),
+        }
+    }
+
+    fn field(self) -> &'static str {
+        match self {
+            Self::Liveness => "livenessProbe",
+            Self::Startup => "startupProbe",
+            Self::PostStart => "lifecycle.postStart",
+            Self::PreStop => "lifecycle.preStop",
+        }
+    }
+}
 
 /// The times of a Pod: the node's, unless its annotations say others.
 pub(super) fn timing(pod: &Pod, node: Timing) -> Timing {
@@ -41,6 +94,8 @@ pub(super) enum Behaviour {
     Command(Option<Exit>),
     /// They run and never become ready.
     NeverReady,
+    /// They run, and this of theirs fails.
+    Fails(Check),
     /// Their image cannot be pulled.
     PullFails,
     /// The node throws the Pod out, after this time.
@@ -90,6 +145,14 @@ pub(super) fn of(pod: &Pod, run: Duration) -> (Behaviour, Option<String>) {
         let exit = Exit::with(code.unwrap_or(default), after);
         Behaviour::Exit(Exit { reason: reason.unwrap_or(exit.reason), ..exit })
     };
+    if let Some(check) = wanted.and_then(Check::named) {
+        let mut containers = pod.spec.iter().flat_map(|spec| &spec.containers);
+        if !containers.any(|container| check.is_in(container)) {
+            let (value, field) = (wanted.unwrap_or_default(), check.field());
+            complaint = Some(format!("annotation {SIMULATE} is {value:?}: no container has a {field}"));
+        }
+        return (Behaviour::Fails(check), complaint);
+    }
     let behaviour = match wanted {
         Some("run") => Behaviour::Run,
         Some("complete") => exit(0, None),

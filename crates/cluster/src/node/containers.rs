@@ -21,6 +21,7 @@ pub(super) const INITIALIZING: &str = "PodInitializing";
 pub(super) const PULL_FAILED: &str = "ErrImagePull";
 pub(super) const PULL_BACK_OFF: &str = "ImagePullBackOff";
 pub(super) const CRASH_LOOP: &str = "CrashLoopBackOff";
+pub(super) const CONFIG_ERROR: &str = "CreateContainerConfigError";
 
 /// The longest wait between two restarts.
 const LONGEST_BACK_OFF: u64 = 300;
@@ -98,6 +99,16 @@ pub(super) fn end(status: &ContainerStatus, exit: &Exit, now: Timestamp) -> Cont
         }),
         ..ContainerState::default()
     });
+    new
+}
+
+/// A container that cannot be made as it is asked for.
+pub(super) fn misconfigured(status: &ContainerStatus, why: &str) -> ContainerStatus {
+    let mut new = status.clone();
+    if let Some(ended) = status.state.as_ref().filter(|state| state.terminated.is_some()) {
+        new.last_state = Some(ended.clone());
+    }
+    new.state = Some(waiting_state(CONFIG_ERROR, Some(why.to_owned())));
     new
 }
 

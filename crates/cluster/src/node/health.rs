@@ -57,6 +57,7 @@ fn is_simulated(node: &Node) -> bool {
 pub(crate) fn controller(timing: Timing) -> Controller<Health> {
     Controller::new(Health { timing, down_since: Mutex::default() })
         .name("node-lifecycle-controller")
+        .core_events("node-controller")
         .filter(Predicate::new(|old: &Node, new: &Node| {
             trouble(old) != trouble(new) || old.spec != new.spec || ready(old) != ready(new)
         }))
@@ -141,7 +142,7 @@ async fn mark(node: &Node, down: bool, was_ready: bool, ctx: &Context<Node>) -> 
     Ok(())
 }
 
-/// The conditions of a node with its trouble. Nobody knows anything about a node that is down.
+/// The conditions of a node with its trouble. Nobody knows anything about a node that is down. Those of others stay.
 fn conditions(old: &[NodeCondition], trouble: Option<&str>, now: Timestamp) -> Vec<NodeCondition> {
     let well = super::conditions(now);
     let wanted = well.into_iter().map(|mut condition| {
@@ -163,7 +164,11 @@ fn conditions(old: &[NodeCondition], trouble: Option<&str>, now: Timestamp) -> V
         });
         same.cloned().unwrap_or(condition)
     });
-    wanted.collect()
+    let mut all: Vec<NodeCondition> = wanted.collect();
+    let others = old.iter().filter(|old| !all.iter().any(|own| own.type_ == old.type_)).cloned();
+    let others: Vec<NodeCondition> = others.collect();
+    all.extend(others);
+    all
 }
 
 /// The taints of a node with its trouble. Those of others stay.
@@ -227,6 +232,13 @@ mod tests {
         let unknown = conditions(&well, Some("down"), at(2));
         assert!(unknown.iter().all(|condition| condition.status == "Unknown"));
         assert_eq!(conditions(&well, None, at(2)), well, "a node that is well is not written");
+        let foreign = NodeCondition {
+            type_: "KernelDeadlock".into(),
+            status: "False".into(),
+            ..NodeCondition::default()
+        };
+        let more: Vec<_> = well.iter().cloned().chain([foreign.clone()]).collect();
+        assert!(conditions(&more, Some("down"), at(2)).contains(&foreign), "others' conditions stay");
         let gpu = Taint { key: "gpu".into(), effect: "NoSchedule".into(), ..Taint::default() };
         let down = taints(std::slice::from_ref(&gpu), Some("down"), at(2));
         assert_eq!(down.len(), 3);

@@ -1,13 +1,17 @@
 //! The kubelet of every simulated node: takes Pods from step to step, and removes those that have ended.
 
 use std::{
+    collections::BTreeMap,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
 use windlass::{
-    Action, Context, Controller, Event, ObjectKey, Predicate, ReconcileError, Reconciler, Watch,
-    k8s_openapi::api::core::v1::{Node, Pod},
+    Action, Context, Controller, Event, ObjectKey, Predicate, Reader, ReconcileError, Reconciler, Watch,
+    k8s_openapi::{
+        api::core::v1::{ConfigMap, Node, Pod, Secret},
+        apimachinery::pkg::apis::meta::v1::ObjectMeta,
+    },
     kube::api::{DeleteParams, Preconditions},
     rbac,
 };
@@ -17,11 +21,16 @@ use super::{
     addresses::Addresses,
     behaviour, health,
     lifecycle::{self, Scene},
+    references::{self, Missing, Sources},
 };
-use crate::{pods, resources, scheduler::ports};
+use crate::{pods, resources, scheduler::filters::ports};
 
 /// Pods by the node that they are on.
 const ON_NODE: &str = "kubelet-node";
+
+/// Pods that have not started all of their containers, by the ConfigMaps and Secrets that they refer to:
+/// `namespace/configmap/name`.
+const NEEDING: &str = "kubelet-needing";
 
 /// The most steps that one run takes a Pod: no life has as many at one moment.
 const STEPS: usize = 10;
@@ -60,12 +69,16 @@ impl ReconcileError for Error {
 pub(crate) struct Kubelet {
     timing: Timing,
     addresses: Mutex<Option<Addresses>>,
+    /// What was said about volumes that cannot be mounted.
+    told: Mutex<BTreeMap<ObjectKey, Vec<String>>>,
 }
 
 /// The controller, ready for an operator.
 pub(crate) fn controller(timing: Timing) -> Controller<Kubelet> {
-    Controller::new(Kubelet { timing, addresses: Mutex::default() })
+    Controller::new(Kubelet { timing, addresses: Mutex::default(), told: Mutex::default() })
         .name("kubelet")
+        .core_events("kubelet")
+        .writes_as("kubelet")
         .filter(Predicate::new(|_: &Pod, new: &Pod| pods::node(new).is_some()))
         .watches_with(
             // A node's address and whether it is up matter, its heartbeat does not.
@@ -78,9 +91,54 @@ pub(crate) fn controller(timing: Timing) -> Controller<Kubelet> {
                 pods.iter().map(|pod| ObjectKey::of(&**pod)).collect()
             },
         )
+        .watches::<ConfigMap, _>(|map, cache| needing(&map.metadata, "configmap", cache))
+        .watches::<Secret, _>(|secret, cache| needing(&secret.metadata, "secret", cache))
         .index::<Pod>(ON_NODE, |pod| pods::node(pod).map(str::to_owned).into_iter().collect())
+        .index::<Pod>(NEEDING, needs)
         .concurrency(4)
         .permits([rbac::rule("", ["pods"], ["delete"])])
+}
+
+/// The values of [`NEEDING`].
+fn needs(pod: &Pod) -> Vec<String> {
+    let statuses = pod
+        .status
+        .iter()
+        .flat_map(|status| status.init_container_statuses.iter().chain(&status.container_statuses).flatten());
+    let waits =
+        statuses.into_iter().any(|one| one.state.as_ref().is_some_and(|state| state.waiting.is_some()));
+    if pods::node(pod).is_none() || pods::is_finished(pod) || !waits {
+        return Vec::new();
+    }
+    let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
+    references::names(pod).into_iter().map(|name| format!("{namespace}/{name}")).collect()
+}
+
+/// The Pods that may have waited for an object.
+fn needing(meta: &ObjectMeta, kind: &str, cache: &Reader) -> Vec<ObjectKey> {
+    let text = |text: &Option<String>| text.clone().unwrap_or_default();
+    let key = format!("{}/{kind}/{}", text(&meta.namespace), text(&meta.name));
+    let pods = cache.indexed::<Pod>(NEEDING, &key).unwrap_or_default();
+    pods.iter().map(|pod| ObjectKey::of(&**pod)).collect()
+}
+
+/// What a Pod refers to and is not there.
+fn missing(pod: &Pod, ctx: &Context<Pod>) -> Missing {
+    let namespace = pod.metadata.namespace.as_deref();
+    let sources = Sources {
+        config_map: &|name| ctx.get::<ConfigMap>(namespace, name).ok().flatten(),
+        secret: &|name| ctx.get::<Secret>(namespace, name).ok().flatten(),
+    };
+    references::missing(pod, &sources)
+}
+
+/// Whether the node has taken the Pod on, and not started anything of it yet.
+fn is_mounting(pod: &Pod) -> bool {
+    let status = pod.status.clone().unwrap_or_default();
+    let all = status.init_container_statuses.iter().chain(&status.container_statuses).flatten();
+    status.start_time.is_some()
+        && pods::is_active(pod)
+        && all.into_iter().all(|one| one.container_id.is_none())
 }
 
 /// The address of a simulated node; `None` for a real one.
@@ -96,6 +154,7 @@ impl Reconciler for Kubelet {
 
     async fn reconcile(&self, pod: Arc<Pod>, ctx: &Context<Pod>) -> Result<Action, Error> {
         let Some(node) = pods::node(&pod) else { return Ok(Action::await_change()) };
+        let name = node.to_owned();
         let Some(host) = ctx.get::<Node>(None, node)?.filter(|node| !health::is_down(node)) else {
             return Ok(Action::await_change());
         };
@@ -106,11 +165,18 @@ impl Reconciler for Kubelet {
         if let Some(complaint) =
             complaint.filter(|_| pod.status.as_ref().is_none_or(|s| s.start_time.is_none()))
         {
-            ctx.event(Event::warning("InvalidSimulation", complaint).action("Simulating"));
+            let event = Event::warning("InvalidSimulation", complaint).action("Simulating");
+            ctx.event(event.instance(&*name));
         }
         let mut pod = pod;
+        let missing = missing(&pod, ctx);
         for _ in 0..STEPS {
+            if is_mounting(&pod) && !missing.mounts.is_empty() {
+                self.complain(&missing.mounts, &name, ctx);
+                return Ok(Action::await_change());
+            }
             let scene = Scene {
+                missing: &missing,
                 pod: &pod,
                 behaviour: &behaviour,
                 timing: behaviour::timing(&pod, self.timing),
@@ -125,7 +191,7 @@ impl Reconciler for Kubelet {
             let settled = pod.status.as_ref() == Some(&step.status);
             if !settled {
                 pod = ctx.patch_status(&*pod, &step.status).await?;
-                step.events.into_iter().for_each(|event| ctx.event(event));
+                step.events.into_iter().for_each(|event| ctx.event(event.instance(&*name)));
             }
             if step.gone {
                 remove(&pod, ctx).await?;
@@ -139,6 +205,7 @@ impl Reconciler for Kubelet {
     }
 
     async fn deleted(&self, key: &ObjectKey, _: &Context<Pod>) -> Result<(), Error> {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
         let mut addresses = self.addresses.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(addresses) = &mut *addresses {
             addresses.release(key);
@@ -148,6 +215,16 @@ impl Reconciler for Kubelet {
 }
 
 impl Kubelet {
+    /// Says why volumes cannot be mounted, if that is news.
+    fn complain(&self, mounts: &[String], node: &str, ctx: &Context<Pod>) {
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = told.insert(ctx.key().clone(), mounts.to_vec()).unwrap_or_default();
+        for why in mounts.iter().filter(|why| !known.contains(why)) {
+            let event = Event::warning("FailedMount", why.as_str()).action("Mounting");
+            ctx.event(event.instance(node));
+        }
+    }
+
     /// Why the node will not have a Pod that it has not taken on yet. The scheduler asks the same before, but not
     /// everyone asks the scheduler.
     fn refusal(pod: &Pod, ctx: &Context<Pod>) -> Result<Option<(&'static str, &'static str)>, Error> {

@@ -20,13 +20,15 @@ use windlass::{
 
 use super::{
     Timing,
-    behaviour::{Behaviour, Exit},
+    behaviour::{Behaviour, Check, Exit},
     command::{self, Course},
     conditions,
     containers::{self, CREATING, INITIALIZING},
+    references::Missing,
 };
 use crate::pods;
 
+mod checks;
 mod moves;
 
 use moves::Moves;
@@ -50,6 +52,8 @@ pub(super) struct Scene<'a> {
     pub(super) host_ip: &'a str,
     pub(super) pod_ip: &'a str,
     pub(super) now: Timestamp,
+    /// ConfigMaps and Secrets that are not there.
+    pub(super) missing: &'a Missing,
 }
 
 /// What a step leads to.
@@ -118,8 +122,7 @@ impl Scene<'_> {
         let probe =
             containers.filter(|container| container.name == name).find_map(|c| c.readiness_probe.as_ref());
         let Some(probe) = probe else { return Some(self.timing.ready) };
-        let command = probe.exec.as_ref().and_then(|exec| exec.command.as_deref());
-        if matches!(command.map(command::of_words), Some(Course::Ends { code, .. }) if code != 0) {
+        if checks::can_only_fail(probe.exec.as_ref()) {
             return None;
         }
         let delay = u64::try_from(probe.initial_delay_seconds.unwrap_or(0)).unwrap_or(0);
@@ -333,7 +336,7 @@ fn stop(scene: &Scene<'_>) -> Step {
     let until = Duration::try_from(deadline.duration_since(scene.now)).unwrap_or_default();
     // The timestamp is when the grace period ends, so this is how long it has been running.
     let passed = grace.saturating_sub(until);
-    if let Some(left) = left(scene.timing.stop.min(grace), passed) {
+    if let Some(left) = left(scene.stop_time().min(grace), passed) {
         return Step::nothing(scene, Some(left));
     }
     let mut events = Vec::new();
@@ -347,8 +350,13 @@ fn stop(scene: &Scene<'_>) -> Step {
             let lost = Exit { code: 137, reason: "ContainerStatusUnknown", after: Duration::ZERO };
             return containers::end(status, &lost, scene.now);
         }
+        if scene.fails(Check::PreStop, &status.name) {
+            let failed = Event::warning("FailedPreStopHook", "PreStopHook failed").action("Killing");
+            events.push(failed.field_path(format!("spec.containers{{{}}}", status.name)));
+        }
         let note = format!("Stopping container {}", status.name);
-        events.push(Event::normal("Killing", note).action("Killing"));
+        let path = format!("spec.containers{{{}}}", status.name);
+        events.push(Event::normal("Killing", note).action("Killing").field_path(path));
         containers::end(status, if done { &DONE } else { &TERMINATED }, scene.now)
     };
     let statuses: Vec<ContainerStatus> = old.container_statuses.iter().flatten().map(&mut end).collect();

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use windlass::k8s_openapi::api::core::v1::{ObjectReference, PersistentVolume, PersistentVolumeClaim};
+use windlass::k8s_openapi::api::core::v1::{Node, ObjectReference, PersistentVolume, PersistentVolumeClaim};
 
-use super::{capacity, requested};
+use super::{capacity, reaches, requested};
 use crate::{pods, quantity, selector};
 
 /// Whether a volume is for this very claim. `None` for a volume that is for nobody.
@@ -30,36 +30,66 @@ pub(super) fn reference(claim: &PersistentVolumeClaim) -> ObjectReference {
     }
 }
 
-/// The smallest volume that fits; one that is reserved for the claim comes first.
+/// The smallest volume that fits and can be used on the node, if one is chosen; one that is reserved for the claim comes
+/// first.
 pub(super) fn choose(
     claim: &PersistentVolumeClaim,
     volumes: &[Arc<PersistentVolume>],
+    node: Option<&Node>,
 ) -> Option<Arc<PersistentVolume>> {
-    let reserved = volumes.iter().find(|volume| is_for(volume, claim) == Some(true));
-    let size = |volume: &PersistentVolume| capacity(volume).and_then(quantity::thousandths).unwrap_or(0);
-    let fitting = volumes
-        .iter()
-        .filter(|volume| fits(volume, claim))
-        .min_by_key(|volume| (size(volume), volume.metadata.name.clone()));
-    reserved.or(fitting).cloned()
+    let reaches = |volume: &Arc<PersistentVolume>| node.is_none_or(|node| reaches(volume, node));
+    let reserved =
+        volumes.iter().find(|volume| is_for(volume, claim) == Some(true) && has_room(volume, claim));
+    match reserved {
+        Some(reserved) => Some(reserved.clone()).filter(reaches),
+        None => fitting(claim, volumes).into_iter().find(reaches),
+    }
 }
 
-fn fits(volume: &PersistentVolume, claim: &PersistentVolumeClaim) -> bool {
-    let (Some(offer), Some(wanted)) = (&volume.spec, &claim.spec) else { return false };
+/// The free volumes that fit, the smallest first.
+pub(crate) fn fitting(
+    claim: &PersistentVolumeClaim,
+    volumes: &[Arc<PersistentVolume>],
+) -> Vec<Arc<PersistentVolume>> {
+    let size = |volume: &PersistentVolume| capacity(volume).and_then(quantity::thousandths).unwrap_or(0);
+    let free = |volume: &&Arc<PersistentVolume>| {
+        let wanted = claim.spec.as_ref().and_then(|spec| spec.selector.as_ref());
+        volume.spec.as_ref().is_some_and(|spec| spec.claim_ref.is_none())
+            && mismatch(volume, claim).is_none()
+            && wanted.is_none_or(|wanted| selector::matches(wanted, volume.metadata.labels.as_ref()))
+    };
+    let mut fitting: Vec<_> = volumes.iter().filter(free).cloned().collect();
+    fitting.sort_by_key(|volume| (size(volume), volume.metadata.name.clone()));
+    fitting
+}
+
+fn has_room(volume: &PersistentVolume, claim: &PersistentVolumeClaim) -> bool {
     let size = |amount: Option<&_>| amount.and_then(quantity::thousandths).unwrap_or(0);
-    let modes = offer.access_modes.as_deref().unwrap_or_default();
-    let mode = |mode: &Option<String>| mode.clone().unwrap_or_else(|| "Filesystem".into());
-    offer.claim_ref.is_none()
-        && !pods::is_terminating(&volume.metadata)
-        && offer.storage_class_name.as_deref().unwrap_or_default()
-            == wanted.storage_class_name.as_deref().unwrap_or_default()
-        && mode(&offer.volume_mode) == mode(&wanted.volume_mode)
-        && wanted.access_modes.iter().flatten().all(|mode| modes.contains(mode))
-        && size(capacity(volume)) >= size(requested(claim))
-        && wanted
-            .selector
-            .as_ref()
-            .is_none_or(|selector| selector::matches(selector, volume.metadata.labels.as_ref()))
+    size(capacity(volume)) >= size(requested(claim))
+}
+
+/// Why a volume cannot be the one of a claim that asks for it by name; `None` if it can.
+pub(super) fn mismatch(volume: &PersistentVolume, claim: &PersistentVolumeClaim) -> Option<String> {
+    let (offer, wanted) = (volume.spec.clone().unwrap_or_default(), claim.spec.clone().unwrap_or_default());
+    let modes = offer.access_modes.unwrap_or_default();
+    let mode = |mode: Option<String>| mode.unwrap_or_else(|| "Filesystem".into());
+    let text = |text: Option<String>| text.unwrap_or_default();
+    Some(if pods::is_terminating(&volume.metadata) {
+        let name = volume.metadata.name.as_deref().unwrap_or_default();
+        format!("the volume is marked for deletion \"{name}\"")
+    } else if !has_room(volume, claim) {
+        "requested PV is too small".into()
+    } else if text(offer.storage_class_name) != text(wanted.storage_class_name) {
+        "storageClassName does not match".into()
+    } else if text(offer.volume_attributes_class_name) != text(wanted.volume_attributes_class_name) {
+        "volumeAttributesClassName does not match".into()
+    } else if mode(offer.volume_mode) != mode(wanted.volume_mode) {
+        "incompatible volumeMode".into()
+    } else if !wanted.access_modes.iter().flatten().all(|mode| modes.contains(mode)) {
+        "incompatible accessMode".into()
+    } else {
+        return None;
+    })
 }
 
 #[cfg(test)]
@@ -88,7 +118,7 @@ mod tests {
     }
 
     fn chosen(volumes: &[Arc<PersistentVolume>]) -> Option<String> {
-        choose(&claim(), volumes).and_then(|volume| volume.metadata.name.clone())
+        choose(&claim(), volumes, None).and_then(|volume| volume.metadata.name.clone())
     }
 
     #[test]
@@ -107,9 +137,24 @@ mod tests {
 
     #[test]
     fn a_reserved_volume_comes_first() {
-        let reserved = volume("mine", "1Mi", json!({"claimRef": {"namespace": "shop", "name": "c"}}));
+        let reserved = volume("mine", "1Gi", json!({"claimRef": {"namespace": "shop", "name": "c"}}));
         assert_eq!(chosen(&[volume("right", "2Gi", json!({})), reserved]).as_deref(), Some("mine"));
+        let small = volume("small", "1Mi", json!({"claimRef": {"namespace": "shop", "name": "c"}}));
+        assert_eq!(chosen(&[volume("right", "2Gi", json!({})), small]).as_deref(), Some("right"));
         let earlier = json!({"claimRef": {"namespace": "shop", "name": "c", "uid": "earlier"}});
         assert_eq!(chosen(&[volume("released", "2Gi", earlier)]), None);
+    }
+
+    #[test]
+    fn a_volume_is_taken_that_the_node_can_use() {
+        let on = |node: &str| {
+            let term = json!({"matchExpressions": [{"key": "host", "operator": "In", "values": [node]}]});
+            json!({"nodeAffinity": {"required": {"nodeSelectorTerms": [term]}}})
+        };
+        let volumes = [volume("one", "1Gi", on("n1")), volume("two", "2Gi", on("n2"))];
+        let node: Node = from_value(json!({"metadata": {"name": "n2", "labels": {"host": "n2"}}})).unwrap();
+        let chosen = choose(&claim(), &volumes, Some(&node));
+        assert_eq!(chosen.unwrap().metadata.name.as_deref(), Some("two"));
+        assert!(choose(&claim(), &volumes[..1], Some(&node)).is_none());
     }
 }

@@ -6,12 +6,12 @@ use windlass::{
     Action, Context, Controller, Event, ObjectKey, Reader, Reconciler,
     k8s_openapi::{
         api::{
-            core::v1::{PersistentVolume, PersistentVolumeClaim, PersistentVolumeClaimStatus, Pod},
+            core::v1::{Node, PersistentVolume, PersistentVolumeClaim, PersistentVolumeClaimStatus, Pod},
             storage::v1::StorageClass,
         },
         apimachinery::pkg::apis::meta::v1::Time,
     },
-    rbac,
+    owner, rbac,
     serde_json::json,
 };
 
@@ -27,6 +27,7 @@ const PROTECTION: &str = "kubernetes.io/pvc-protection";
 pub(crate) fn controller() -> Controller<Claims> {
     Controller::new(Claims)
         .name("persistentvolume-binder-controller")
+        .core_events("persistentvolume-controller")
         .watches::<PersistentVolume, _>(|volume, cache| {
             match volume.spec.as_ref().and_then(|s| s.claim_ref.as_ref()) {
                 Some(claim) => {
@@ -43,6 +44,7 @@ pub(crate) fn controller() -> Controller<Claims> {
             let namespace = pod.metadata.namespace.as_deref();
             super::claim_names(pod).iter().map(|claim| ObjectKey::new(namespace, claim)).collect()
         })
+        .reads::<Node>()
         .index::<Pod>(CLAIM_USERS, claim_users)
         .concurrency(4)
         .permits([rbac::rule("", ["persistentvolumes"], ["create", "patch"])])
@@ -76,15 +78,14 @@ async fn reconcile(
     ctx: &Context<PersistentVolumeClaim>,
 ) -> windlass::Result<()> {
     let users = ctx.indexed::<Pod>(CLAIM_USERS, &ctx.key().to_string())?;
-    let in_use = users.iter().any(|pod| !pods::is_finished(pod));
+    let in_use = users.iter().any(|pod| holds(pod, &claim));
     if pods::is_terminating(&claim.metadata) {
         return if in_use { Ok(()) } else { unprotect(&claim, ctx).await };
     }
     let claim = protect(&claim, ctx).await?;
     let volume = match claim.spec.as_ref().and_then(|spec| spec.volume_name.as_deref()) {
         Some(name) => match ctx.get::<PersistentVolume>(None, name)? {
-            Some(volume) if binding::is_for(&volume, &claim) != Some(false) => Some(volume),
-            Some(_) => None,
+            Some(volume) => usable(&claim, volume, ctx),
             None => return lose(&claim, ctx).await,
         },
         None => find(&claim, ctx).await?,
@@ -93,6 +94,44 @@ async fn reconcile(
     let claim = bind(&claim, &volume, ctx).await?;
     let mounted = users.iter().any(|pod| pods::phase(pod) == "Running");
     expansion::expand(&claim, &volume, mounted, ctx).await
+}
+
+/// Whether a Pod keeps a claim from going: one that nobody has started yet does not, and one that has ended does, as long
+/// as it is there. A claim that was made for the Pod goes when the Pod does.
+fn holds(pod: &Pod, claim: &PersistentVolumeClaim) -> bool {
+    let name = claim.metadata.name.as_deref().unwrap_or_default();
+    let gone = pods::is_terminating(&pod.metadata) && pod.metadata.deletion_grace_period_seconds == Some(0);
+    pods::node(pod).is_some()
+        && super::claims_of(pod).iter().any(|(used, made)| {
+            used == name && (!made || !gone && owner::is_controlled_by(&claim.metadata, pods::uid(pod)))
+        })
+}
+
+/// The volume that a claim asks for by name, if it can have it.
+fn usable(
+    claim: &PersistentVolumeClaim,
+    volume: Arc<PersistentVolume>,
+    ctx: &Context<PersistentVolumeClaim>,
+) -> Option<Arc<PersistentVolume>> {
+    let name = volume.metadata.name.as_deref().unwrap_or_default();
+    let why = match binding::is_for(&volume, claim) {
+        Some(true) => return Some(volume),
+        Some(false) => {
+            Event::warning("FailedBinding", format!("volume \"{name}\" already bound to a different claim."))
+        }
+        None => match binding::mismatch(&volume, claim) {
+            None => return Some(volume),
+            Some(why) => {
+                let note = format!("Cannot bind to requested volume \"{name}\": {why}");
+                Event::warning("VolumeMismatch", note)
+            }
+        },
+    };
+    // A claim that has lost its volume to another is told so elsewhere.
+    if !is_bound(claim) {
+        ctx.event(why.action("Bind"));
+    }
+    None
 }
 
 /// Pods that use a claim keep it from going.
@@ -137,7 +176,11 @@ async fn find(
         return Ok(None);
     }
     let volumes = ctx.list::<PersistentVolume>(None)?;
-    if let Some(volume) = binding::choose(&claim, &volumes) {
+    let node = match annotation(&claim.metadata, SELECTED_NODE) {
+        Some(node) => ctx.get::<Node>(None, node)?,
+        None => None,
+    };
+    if let Some(volume) = binding::choose(&claim, &volumes, node.as_deref()) {
         return Ok(Some(volume));
     }
     match class {

@@ -23,6 +23,7 @@ use crate::pods;
 pub(crate) fn controller() -> Controller<Volumes> {
     Controller::new(Volumes)
         .name("persistentvolume-controller")
+        .core_events("persistentvolume-controller")
         .watches::<PersistentVolumeClaim, _>(|claim, _| {
             let volume = claim.spec.as_ref().and_then(|spec| spec.volume_name.as_deref());
             volume.map(ObjectKey::cluster).into_iter().collect()

@@ -274,3 +274,32 @@ async fn restarts_in_place_count_towards_the_limit() {
     assert_eq!(conditions(&failed)[1], "Failed=True BackoffLimitExceeded");
     assert_eq!(status(&failed).failed, Some(1));
 }
+
+#[tokio::test(start_paused = true)]
+async fn pods_that_are_cut_short_by_a_success_have_not_failed() {
+    use windlass::kube::api::{Patch, PatchParams};
+    let cluster = Cluster::builder().heartbeat(None).start().await.unwrap();
+    let client = cluster.client();
+    let mut pick = job(
+        "pick",
+        json!({"completions": 3, "parallelism": 3, "completionMode": "Indexed",
+            "successPolicy": {"rules": [{"succeededIndexes": "0"}]}}),
+    );
+    let pod = pick.spec.as_mut().unwrap().template.spec.as_mut().unwrap();
+    pod.containers[0].command = Some(vec!["sleep".into(), "1000".into()]);
+    create(&client, &pick).await;
+    wait(api::<Job>(&client), "pick", "running", |job| {
+        job.and_then(|job| job.status.as_ref()?.ready) == Some(3)
+    })
+    .await;
+    let pods: Vec<Pod> = list(&client, "batch.kubernetes.io/job-completion-index=0").await;
+    let name = pods[0].metadata.name.clone().unwrap();
+    let done = Patch::Merge(json!({"status": {"phase": "Succeeded"}}));
+    api::<Pod>(&client).patch_status(&name, &PatchParams::default(), &done).await.unwrap();
+    let ended = wait(api::<Job>(&client), "pick", "complete", |job| {
+        let conditions = job.and_then(|job| job.status.as_ref()?.conditions.as_ref());
+        conditions.is_some_and(|all| all.iter().any(|c| c.type_ == "Complete" && c.status == "True"))
+    });
+    let status = ended.await.unwrap().status.unwrap();
+    assert_eq!((status.succeeded, status.failed), (Some(1), None));
+}

@@ -22,6 +22,8 @@ mod lifecycle;
 mod nodes;
 mod orders;
 mod quotas;
+mod references;
+mod scheduling;
 mod services;
 mod sessions;
 mod stateful_sets;

@@ -135,3 +135,28 @@ async fn a_toleration_runs_out_from_the_first_sight_of_the_taint() {
     tokio::time::sleep(Duration::from_secs(15)).await;
     assert!(api::<Pod>(&client).get_opt("guest").await.unwrap().is_none());
 }
+
+#[tokio::test(start_paused = true)]
+async fn pods_of_a_node_that_is_out_of_service_are_given_up() {
+    let cluster = Cluster::builder().nodes(2).heartbeat(None).start().await.unwrap();
+    let client = cluster.client();
+    wait_ready(&client, "windlass-2", "True").await;
+    create(&client, &deployment("web", 2)).await;
+    wait_complete(&client, "web").await;
+    simulate(&client, "windlass-1", json!("down")).await;
+    wait_ready(&client, "windlass-1", "Unknown").await;
+    let nodes: Api<Node> = Api::all(client.clone());
+    let current =
+        nodes.get("windlass-1").await.unwrap().spec.and_then(|spec| spec.taints).unwrap_or_default();
+    let mut taints = json!(current);
+    let out =
+        json!({"key": "node.kubernetes.io/out-of-service", "value": "nodeshutdown", "effect": "NoExecute"});
+    taints.as_array_mut().unwrap().push(out);
+    let patch = Patch::Merge(json!({"spec": {"taints": taints}}));
+    nodes.patch("windlass-1", &PatchParams::default(), &patch).await.unwrap();
+    // At once, although nobody is there to stop them and they would tolerate the absence for five minutes.
+    tokio::time::sleep(Duration::from_secs(20)).await;
+    wait_complete(&client, "web").await;
+    let all = api::<Pod>(&client).list(&windlass::kube::api::ListParams::default()).await.unwrap().items;
+    assert_eq!((all.len(), on(&all, "windlass-2")), (2, 2));
+}

@@ -90,3 +90,35 @@ async fn a_quota_is_never_exceeded_by_writers_in_a_hurry() {
     })
     .await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_is_deleted_is_given_back_at_once() {
+    use windlass::{
+        k8s_openapi::api::networking::v1::NetworkPolicy,
+        kube::api::{DeleteParams, PostParams},
+    };
+    let cluster = Cluster::builder().heartbeat(None).start().await.unwrap();
+    let client = cluster.client();
+    let hard = json!({"count/networkpolicies.networking.k8s.io": "1"});
+    create(&client, &decode::<ResourceQuota>(json!({"metadata": {"name": "team"}, "spec": {"hard": hard}})))
+        .await;
+    let used = async |count: &'static str| {
+        wait(api::<ResourceQuota>(&client), "team", count, move |quota| {
+            let used = quota.and_then(|quota| quota.status.as_ref()?.used.clone()).unwrap_or_default();
+            used.values().any(|used| used.0 == count)
+        })
+        .await;
+    };
+    used("0").await;
+    let policy = |name: &str| {
+        decode::<NetworkPolicy>(json!({"metadata": {"name": name}, "spec": {"podSelector": {}}}))
+    };
+    create(&client, &policy("one")).await;
+    used("1").await;
+    let policies = api::<NetworkPolicy>(&client);
+    assert!(policies.create(&PostParams::default(), &policy("two")).await.is_err());
+    policies.delete("one", &DeleteParams::default()).await.unwrap();
+    // Half a minute, which is all that `wait` has, is far less than the time between two recounts.
+    used("0").await;
+    create(&client, &policy("two")).await;
+}

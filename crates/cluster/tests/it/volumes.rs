@@ -182,3 +182,38 @@ async fn a_pod_without_its_claim_is_not_scheduled() {
     create(&client, &claim("data", None, "1Gi")).await;
     wait_running(&client, "app").await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_claim_does_not_take_a_volume_that_is_too_small_and_is_kept_by_pods_that_have_ended() {
+    let cluster = Cluster::builder().heartbeat(None).start().await.unwrap();
+    let client = cluster.client();
+    let volume: PersistentVolume = decode(json!({"metadata": {"name": "small"}, "spec": {
+        "capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "storageClassName": "",
+        "hostPath": {"path": "/x"}}}));
+    Api::<PersistentVolume>::all(client.clone()).create(&PostParams::default(), &volume).await.unwrap();
+    let mut wants = claim("large", Some(""), "10Gi");
+    wants.spec.as_mut().unwrap().volume_name = Some("small".into());
+    create(&client, &wants).await;
+    wait_phase(&client, "large", "Pending").await;
+    tokio::time::sleep(std::time::Duration::from_secs(2)).await;
+    let told = events(&client, "PersistentVolumeClaim", "large").await;
+    let expected = "VolumeMismatch: Cannot bind to requested volume \"small\": requested PV is too small";
+    assert!(told.contains(&expected.to_owned()), "{told:?}");
+    let left = Api::<PersistentVolume>::all(client.clone()).get("small").await.unwrap().spec.unwrap();
+    assert_eq!(left.capacity.unwrap()["storage"].0, "1Gi", "the volume has not grown");
+    create(&client, &claim("data", None, "1Gi")).await;
+    let mut ends = user("ends", "data");
+    ends.spec.as_mut().unwrap().restart_policy = Some("Never".into());
+    ends.spec.as_mut().unwrap().containers[0].command = Some(vec!["true".into()]);
+    create(&client, &ends).await;
+    wait(api::<Pod>(&client), "ends", "done", |pod| {
+        pod.and_then(|pod| pod.status.as_ref()?.phase.as_deref()) == Some("Succeeded")
+    })
+    .await;
+    let claims = api::<PersistentVolumeClaim>(&client);
+    claims.delete("data", &DeleteParams::default()).await.unwrap();
+    tokio::time::sleep(std::time::Duration::from_secs(5)).await;
+    assert!(claims.get_opt("data").await.unwrap().is_some(), "a Pod that has ended keeps its claim");
+    api::<Pod>(&client).delete("ends", &DeleteParams::default()).await.unwrap();
+    wait(claims, "data", "gone", |claim| claim.is_none()).await;
+}

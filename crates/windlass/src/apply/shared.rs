@@ -31,6 +31,8 @@ pub(crate) struct Shared {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) reader: Reader,
     pub(crate) recorder: Recorder,
+    /// The field manager of plain writes, where it is not the operator's.
+    pub(crate) manager: Option<String>,
     pub(crate) owned: Owned,
     /// Log what would be written instead of writing it.
     pub(crate) dry_run: bool,
@@ -46,6 +48,11 @@ pub(crate) enum Trigger {
 }
 
 impl Shared {
+    /// The field manager of what is not applied.
+    pub(crate) fn manager(&self) -> &str {
+        self.manager.as_deref().unwrap_or_else(|| self.field_manager.name())
+    }
+
     /// Enters what a write returned into the cache.
     pub(crate) fn written<K: AnyObject>(
         &self,

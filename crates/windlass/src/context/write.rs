@@ -77,7 +77,7 @@ impl<R: AnyObject> Context<R> {
         if self.shared.dry_run {
             return Ok(Arc::new(dry_run::merged("create", kind, &key, None, &body)?));
         }
-        let (client, manager) = (&self.shared.client, self.shared.field_manager.name());
+        let (client, manager) = (&self.shared.client, self.shared.manager());
         let created = request::create::<K>(client, kind, &key, &body, manager).await?;
         Ok(self.enter(kind, created, Trigger::Everyone))
     }
@@ -135,10 +135,7 @@ impl<R: AnyObject> Context<R> {
     }
 
     pub(super) fn patch_params(&self) -> PatchParams {
-        PatchParams {
-            field_manager: Some(self.shared.field_manager.name().to_owned()),
-            ..PatchParams::default()
-        }
+        PatchParams { field_manager: Some(self.shared.manager().to_owned()), ..PatchParams::default() }
     }
 
     /// Enters what a write returned into the cache, if the kind is cached.

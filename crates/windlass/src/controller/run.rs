@@ -22,7 +22,7 @@ use crate::{
     clock::Clock,
     context::Context,
     error::{Error, ReconcileError, Result, chain},
-    events::{Event, Recorder},
+    events::{Event, Recorder, Reporter},
     handle::{Handle, Load},
     isolation::panic_text,
     metrics::{ControllerMetrics, Metrics, RunResult},
@@ -138,7 +138,14 @@ impl<C: Reconciler> Runnable for Controller<C> {
         for index in indexes {
             index(&wiring.reader)?;
         }
-        let shared = Arc::new(start.shared(&name, wiring.reader.clone(), wiring.owned.clone()));
+        let mut shared = start.shared(&name, wiring.reader.clone(), wiring.owned.clone());
+        shared.manager = self.manager;
+        shared.recorder = start.recorder.named(Reporter {
+            controller: name.clone(),
+            source: self.event_source.map(Into::into),
+            manager: shared.manager().into(),
+        });
+        let shared = Arc::new(shared);
         let attempts = Typed {
             reconciler: self.reconciler,
             shared: shared.clone(),
@@ -174,7 +181,8 @@ impl Start<'_> {
             client: self.client.clone(),
             clock: self.clock.clone(),
             reader,
-            recorder: self.recorder.named(name.clone()),
+            recorder: self.recorder.clone(),
+            manager: None,
             owned,
             dry_run: self.dry_run,
         }

@@ -9,11 +9,14 @@ use windlass::{
 
 use super::{
     super::{
-        behaviour::Behaviour,
-        containers::{self, CRASH_LOOP, CREATING, INITIALIZING, PULL_BACK_OFF, PULL_FAILED},
+        behaviour::{Behaviour, Check, Exit},
+        containers::{self, CONFIG_ERROR, CRASH_LOOP, CREATING, INITIALIZING, PULL_BACK_OFF, PULL_FAILED},
     },
     PULL_RETRY, Scene, is_sidecar, left,
 };
+
+/// The end of a container that the node has had enough of.
+const KILLED: Exit = Exit { code: 137, reason: "Error", after: Duration::ZERO };
 
 /// What the steps of the containers add up to.
 #[derive(Default)]
@@ -43,12 +46,14 @@ impl Moves {
             if !open {
                 return status.clone();
             }
+            let told = self.events.len();
             let status = match containers::terminated(status) {
                 Some(end) if end.exit_code == 0 && !sidecar(&status.name) => status.clone(),
                 Some(_) if scene.restarts(1) || sidecar(&status.name) => self.restart(scene, status),
                 Some(_) => status.clone(),
-                None => self.container(scene, status, age),
+                None => self.move_on(scene, status, age),
             };
+            self.name_container(told, "initContainers", &status.name);
             let done = containers::terminated(&status).is_some_and(|end| end.exit_code == 0);
             let ready = if sidecar(&status.name) { status.container_id.is_some() } else { done };
             open = ready;
@@ -57,18 +62,36 @@ impl Moves {
         init.iter().map(&mut step).collect()
     }
 
+    /// Takes a container one step on; what is told about it names it.
     pub(super) fn container(
         &mut self,
         scene: &Scene<'_>,
         status: &ContainerStatus,
         age: Duration,
     ) -> ContainerStatus {
+        let told = self.events.len();
+        let next = self.move_on(scene, status, age);
+        self.name_container(told, "containers", &status.name);
+        next
+    }
+
+    /// Names the container in the events from one on.
+    fn name_container(&mut self, from: usize, list: &str, name: &str) {
+        let new = self.events.split_off(from);
+        self.events.extend(new.into_iter().map(|event| event.field_path(format!("spec.{list}{{{name}}}"))));
+    }
+
+    fn move_on(&mut self, scene: &Scene<'_>, status: &ContainerStatus, age: Duration) -> ContainerStatus {
         if containers::is_waiting_for(status, &[CREATING, INITIALIZING]) {
             return if scene.lacks(&status.image) {
                 self.fail_pull(status)
             } else {
                 self.start(scene, status)
             };
+        }
+        if containers::is_waiting_for(status, &[CONFIG_ERROR]) {
+            let lacks = scene.missing.containers.contains_key(&status.name);
+            return if lacks { status.clone() } else { self.start(scene, status) };
         }
         if containers::is_waiting_for(status, &[PULL_FAILED]) {
             return self.retry_pull(scene, status, age);
@@ -97,9 +120,19 @@ impl Moves {
             status.image
         );
         self.events.push(Event::normal("Pulled", note).action("Pulling"));
+        if let Some(why) = scene.missing.containers.get(&status.name) {
+            self.events.push(Event::warning("Failed", format!("Error: {why}")).action("Creating"));
+            return containers::misconfigured(status, why);
+        }
         self.events.push(Event::normal("Created", "Container created").action("Creating"));
         self.events.push(Event::normal("Started", "Container started").action("Starting"));
         let started = containers::start(scene.pod, status, scene.now);
+        if scene.fails(Check::PostStart, &status.name) {
+            let failed = Event::warning("FailedPostStartHook", "PostStartHook failed");
+            self.events.push(failed.action("Starting"));
+            self.events.push(Event::normal("Killing", "FailedPostStartHook").action("Killing"));
+            return containers::end(&started, &KILLED, scene.now);
+        }
         // A container that ends at once is never seen running: its Deployment must not seem available.
         self.run(scene, &started)
     }
@@ -118,6 +151,16 @@ impl Moves {
         {
             self.wait(left);
         }
+        for (check, name) in [(Check::Startup, "Startup"), (Check::Liveness, "Liveness")] {
+            let Some(patience) = scene.patience(check, &status.name) else { continue };
+            match left(patience, age) {
+                Some(left) => self.wait(left),
+                None => return self.kill(scene, status, name),
+            }
+            if check == Check::Startup {
+                return ContainerStatus { started: Some(false), ready: false, ..status.clone() };
+            }
+        }
         if status.ready || *scene.behaviour == Behaviour::NeverReady {
             return status.clone();
         }
@@ -127,6 +170,16 @@ impl Moves {
             return status.clone();
         }
         ContainerStatus { ready: true, ..status.clone() }
+    }
+
+    /// A probe has failed too often.
+    fn kill(&mut self, scene: &Scene<'_>, status: &ContainerStatus, probe: &str) -> ContainerStatus {
+        let note = format!("{probe} probe failed: simulated by Windlass");
+        self.events.push(Event::warning("Unhealthy", note).action("Probing"));
+        let then = if scene.restarts(KILLED.code) { ", will be restarted" } else { "" };
+        let note = format!("Container {} failed {} probe{then}", status.name, probe.to_lowercase());
+        self.events.push(Event::normal("Killing", note).action("Killing"));
+        containers::end(status, &KILLED, scene.now)
     }
 
     /// The first restart comes at once, later ones after a wait.
@@ -190,11 +243,14 @@ impl Moves {
         let wanted = scene.pod.spec.iter().flat_map(|spec| spec.ephemeral_containers.iter().flatten());
         let mut step = |container: &EphemeralContainer| {
             let status = known.iter().find(|status| status.name == container.name);
-            match status {
+            let told = self.events.len();
+            let next = match status {
                 Some(status) if containers::started_at(status).is_some() => self.run(scene, status),
                 Some(status) => status.clone(),
                 None => self.start(scene, &containers::waiting(&plain(container), CREATING)),
-            }
+            };
+            self.name_container(told, "ephemeralContainers", &container.name);
+            next
         };
         // Nobody asks a debug container whether it is ready.
         let all: Vec<_> =

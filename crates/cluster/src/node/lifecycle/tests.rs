@@ -39,6 +39,7 @@ fn live(pod: &mut Pod, timing: Timing, second: i64) -> (Vec<String>, Option<Dura
             host_ip: "192.0.2.1",
             pod_ip: "10.244.0.2",
             now: at(second),
+            missing: &NOTHING,
         };
         let Step { status, next, gone, .. } = step(&scene);
         let same = pod.status.as_ref() == Some(&status);
@@ -380,4 +381,53 @@ fn a_debug_container_starts_in_a_running_pod_and_its_generation_is_observed() {
     let status = pod.status.unwrap();
     assert!(containers::started_at(&status.ephemeral_container_statuses.unwrap()[0]).is_some());
     assert_eq!(status.observed_generation, Some(2));
+}
+
+static NOTHING: Missing = Missing { mounts: Vec::new(), containers: std::collections::BTreeMap::new() };
+
+fn probed(value: &str, container: Value) -> Pod {
+    let mut pod = pod(json!({"restartPolicy": "Always", "containers": [container]}));
+    pod.metadata.annotations = Some([(SIMULATE.to_owned(), value.to_owned())].into());
+    pod
+}
+
+#[test]
+fn a_failing_liveness_probe_restarts_its_container() {
+    let probe =
+        json!({"httpGet": {"port": 80}, "periodSeconds": 5, "failureThreshold": 3, "initialDelaySeconds": 2});
+    let mut pod =
+        probed("liveness-failure", json!({"name": "web", "image": "nginx", "livenessProbe": probe}));
+    let (seen, next, _) = live(&mut pod, Timing::default(), 0);
+    assert_eq!(seen.last().unwrap(), "Running [Running restarts=0] Ready");
+    assert_eq!(next, Some(Duration::from_secs(12)));
+    let (seen, ..) = live(&mut pod, Timing::default(), 12);
+    assert!(seen.iter().any(|line| line.contains("Error(137)")), "{seen:?}");
+    assert_eq!(seen.last().unwrap(), "Running [Running restarts=1] Ready");
+}
+
+#[test]
+fn a_container_whose_startup_probe_fails_never_starts() {
+    let probe = json!({"exec": {"command": ["false"]}, "periodSeconds": 1, "failureThreshold": 2});
+    let mut pod = pod(json!({"containers": [{"name": "web", "image": "nginx", "startupProbe": probe}]}));
+    live(&mut pod, Timing::default(), 0);
+    let status = &pod.status.as_ref().unwrap().container_statuses.as_ref().unwrap()[0];
+    assert_eq!((status.started, status.ready), (Some(false), false));
+    let (seen, ..) = live(&mut pod, Timing::default(), 1);
+    assert!(seen.iter().any(|line| line.contains("Error(137)")), "{seen:?}");
+}
+
+#[test]
+fn hooks_that_fail_are_told_and_those_that_take_time_are_waited_for() {
+    let hook = json!({"postStart": {"httpGet": {"port": 80}}});
+    let mut pod = probed("post-start-failure", json!({"name": "web", "image": "nginx", "lifecycle": hook}));
+    let (seen, ..) = live(&mut pod, Timing::default(), 0);
+    assert!(seen.last().unwrap().contains("CrashLoopBackOff"), "{seen:?}");
+    let hook = json!({"preStop": {"sleep": {"seconds": 7}}});
+    let mut slow = self::pod(json!({"containers": [{"name": "web", "image": "nginx", "lifecycle": hook}]}));
+    live(&mut slow, Timing::default(), 0);
+    slow.metadata.deletion_grace_period_seconds = Some(30);
+    slow.metadata.deletion_timestamp = Some(Time(at(40)));
+    let (_, next, gone) = live(&mut slow, Timing::default(), 10);
+    assert_eq!((next, gone), (Some(Duration::from_secs(7)), false));
+    assert!(live(&mut slow, Timing::default(), 17).2);
 }

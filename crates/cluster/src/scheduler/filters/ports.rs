@@ -10,12 +10,12 @@ use crate::pods;
 const ANY: &str = "0.0.0.0";
 
 /// Whether a Pod asks for a port of the node that one of the others has.
-pub(crate) fn conflict(spec: &PodSpec, others: &[Arc<Pod>]) -> bool {
+pub(crate) fn conflict<'a>(spec: &PodSpec, others: impl IntoIterator<Item = &'a Arc<Pod>>) -> bool {
     let wanted: Vec<_> = host_ports(spec).collect();
     if wanted.is_empty() {
         return false;
     }
-    let active = others.iter().filter(|pod| !pods::is_finished(pod));
+    let active = others.into_iter().filter(|pod| !pods::is_finished(pod));
     let mut taken = active.filter_map(|pod| pod.spec.as_ref()).flat_map(host_ports);
     taken.any(|taken| wanted.iter().any(|wanted| meet(wanted, &taken)))
 }

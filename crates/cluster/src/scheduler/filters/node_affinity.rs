@@ -1,8 +1,10 @@
-//! Node selectors and required node affinity. Pure.
+//! Node selectors and node affinity. Pure.
+
+use std::collections::BTreeSet;
 
 use windlass::{
     apimachinery::labels::Operator,
-    k8s_openapi::api::core::v1::{Node, NodeSelectorRequirement, NodeSelectorTerm, PodSpec},
+    k8s_openapi::api::core::v1::{Node, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, PodSpec},
 };
 
 use crate::selector;
@@ -12,12 +14,38 @@ pub(crate) fn allows(spec: &PodSpec, node: &Node) -> bool {
     if !selector::contains(spec.node_selector.as_ref(), node.metadata.labels.as_ref()) {
         return false;
     }
+    required(spec).is_none_or(|required| selects(required, node))
+}
+
+/// Whether one of the terms of a selector matches a node.
+pub(crate) fn selects(selector: &NodeSelector, node: &Node) -> bool {
+    selector.node_selector_terms.iter().any(|term| matches(term, node))
+}
+
+fn required(spec: &PodSpec) -> Option<&NodeSelector> {
+    let affinity = spec.affinity.as_ref()?.node_affinity.as_ref()?;
+    affinity.required_during_scheduling_ignored_during_execution.as_ref()
+}
+
+/// The weights of the preferred terms that match a node, together.
+pub(in super::super) fn preference(spec: &PodSpec, node: &Node) -> i64 {
     let affinity = spec.affinity.as_ref().and_then(|affinity| affinity.node_affinity.as_ref());
-    match affinity.and_then(|affinity| affinity.required_during_scheduling_ignored_during_execution.as_ref())
-    {
-        None => true,
-        Some(required) => required.node_selector_terms.iter().any(|term| matches(term, node)),
+    let terms = affinity.and_then(|a| a.preferred_during_scheduling_ignored_during_execution.as_ref());
+    let matching = terms.into_iter().flatten().filter(|term| matches(&term.preference, node));
+    matching.map(|term| i64::from(term.weight)).sum()
+}
+
+/// The nodes that every term of the required affinity names; `None` if one of them names none.
+pub(super) fn names(spec: &PodSpec) -> Option<BTreeSet<String>> {
+    let mut all = BTreeSet::new();
+    let required = required(spec).filter(|required| !required.node_selector_terms.is_empty())?;
+    for term in &required.node_selector_terms {
+        let fields = term.match_fields.iter().flatten();
+        let named = fields.filter(|field| field.key == "metadata.name" && field.operator == "In");
+        let sets = named.map(|field| field.values.iter().flatten().cloned().collect::<BTreeSet<_>>());
+        all.extend(sets.reduce(|one, other| &one & &other)?);
     }
+    Some(all)
 }
 
 /// All requirements of a term must hold; a term without any matches nothing.

@@ -170,7 +170,8 @@ pub use metrics::Metrics;
 pub use object::{AnyObject, Kind, Object, ObjectKey};
 pub use operator::{
     CertificateSource, Check, ConfigChanges, ConfigError, ConfigFile, ConfigTree, ExplainedRule, Failure,
-    Handle, InstallError, NotSynced, Operator, Placement, Probes, Reason, Run, RunError, Task, TaskContext,
+    Handle, InstallError, MetricsEndpoint, NotSynced, Operator, Placement, Probes, Reason, Run, RunError,
+    Task, TaskContext,
 };
 pub use predicate::Predicate;
 pub use reconciler::{Action, Reconciler};

@@ -40,7 +40,7 @@ mod traces;
 pub use config::{ConfigChanges, ConfigError, ConfigFile, ConfigTree};
 pub use handle::{Failure, Handle, Run};
 pub use install::InstallError;
-pub use manifests::{CertificateSource, Placement};
+pub use manifests::{CertificateSource, MetricsEndpoint, Placement};
 pub use permissions::{ExplainedRule, Reason};
 pub use probes::{Check, Probes};
 pub use run::{NotSynced, RunError};

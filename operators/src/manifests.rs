@@ -50,13 +50,12 @@ pub fn manifests() -> Result<Vec<Manifest>, Error> {
 
 /// What `config/` holds: everything of the operators, and a sample of each kind in each of its versions.
 pub fn tree() -> Result<ConfigTree, Error> {
-    tree_of(&[])
+    tree_of(&[], &placement(NAMESPACE, IMAGE))
 }
 
 /// The same for the chosen kinds alone, by their names in the catalogue; for all without any.
-pub fn tree_of(only: &[String]) -> Result<ConfigTree, Error> {
-    let placement = placement(&namespace(only), IMAGE);
-    let mut tree = shipped(only).config_tree(&placement).written_by(COMMAND);
+pub fn tree_of(only: &[String], placement: &Placement) -> Result<ConfigTree, Error> {
+    let mut tree = shipped(only).config_tree(placement).written_by(COMMAND);
     for (path, sample) in samples(only)? {
         tree = tree.file(format!("samples/{path}"), sample);
     }

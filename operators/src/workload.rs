@@ -145,13 +145,15 @@ where
     Ok(())
 }
 
-/// Tells that an object is looked at: for everybody to read if its spec is new, else for those who debug.
+/// Tells that an object is looked at: for everybody to read if its spec is new, else for those who debug. An object that
+/// goes has a new generation and no new spec.
 pub(crate) fn called<R>(object: &R, ctx: &Context<R>)
 where
     R: Object + HasStatus<Status: Reported>,
 {
     let generation = object.meta().generation.unwrap_or_default();
-    if observed_generation(known(object)) == object.meta().generation {
+    let is_known = observed_generation(known(object)) == object.meta().generation;
+    if is_known || object.meta().deletion_timestamp.is_some() {
         tracing::debug!(key = %ctx.key(), generation, "called");
     } else {
         tracing::info!(key = %ctx.key(), generation, "called for a new spec");

@@ -36,7 +36,10 @@ mod watch;
 mod write;
 mod yaml;
 
-use std::sync::{Arc, OnceLock};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, OnceLock},
+};
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
@@ -72,6 +75,7 @@ pub struct ApiServer {
     metrics: Arc<Metrics>,
     containers: Option<Arc<dyn Containers>>,
     readiness: Option<Readiness>,
+    tokens: Arc<BTreeMap<String, Identity>>,
 }
 
 /// Why somebody whom the cluster cannot do without does not work; `None` if all is well.
@@ -114,7 +118,7 @@ impl ApiServer {
     /// The same, within other limits.
     pub fn with_limits(registry: Arc<Registry>, limits: Limits) -> Self {
         let (guard, metrics) = (Arc::new(Guard::new(limits)), Arc::default());
-        Self { registry, guard, metrics, containers: None, readiness: None }
+        Self { registry, guard, metrics, containers: None, readiness: None, tokens: Arc::default() }
     }
 
     /// The same server, whose clients can enter the containers that somebody runs.
@@ -128,6 +132,13 @@ impl ApiServer {
     #[must_use]
     pub fn with_readiness(mut self, failing: impl Fn() -> Option<String> + Send + Sync + 'static) -> Self {
         self.readiness = Some(Readiness(Arc::new(failing)));
+        self
+    }
+
+    /// The same server, which knows these tokens beside those that it has signed.
+    #[must_use]
+    pub fn with_tokens(mut self, tokens: BTreeMap<String, Identity>) -> Self {
+        self.tokens = Arc::new(tokens);
         self
     }
 

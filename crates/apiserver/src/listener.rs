@@ -85,6 +85,24 @@ pub enum Error {
     Tls(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
+/// What a server proves itself with, and whose client certificates it takes. All of it is PEM.
+#[derive(Clone, Copy)]
+pub struct Serving<'a> {
+    /// The server's certificate, and those that lead from it to its authority.
+    pub certificates: &'a str,
+    /// The private key of the first one.
+    pub key: &'a str,
+    /// The authorities of client certificates; without any nobody is known by one.
+    pub client_authorities: Option<&'a str>,
+}
+
+impl std::fmt::Debug for Serving<'_> {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // The key must never reach a log.
+        formatter.debug_struct("Serving").finish_non_exhaustive()
+    }
+}
+
 /// A bound socket that is ready to serve.
 #[derive(Debug)]
 pub struct Listener {
@@ -106,10 +124,17 @@ impl std::fmt::Debug for Acceptor {
 impl Listener {
     /// Takes the address; port 0 takes any free port.
     pub async fn bind(address: SocketAddr, authority: &Authority) -> Result<Self, Error> {
+        let credentials = authority.server(&names(address.ip())).map_err(Error::Certificates)?;
+        let (certificates, key) = (credentials.certificate.as_str(), credentials.key.as_str());
+        let clients = authority.certificate();
+        Self::bind_with(address, Serving { certificates, key, client_authorities: Some(&clients) }).await
+    }
+
+    /// The same with certificates of somebody else's.
+    pub async fn bind_with(address: SocketAddr, serving: Serving<'_>) -> Result<Self, Error> {
         let socket = TcpListener::bind(address).await.map_err(|source| Error::Bind { address, source })?;
         let address = socket.local_addr().map_err(|source| Error::Bind { address, source })?;
-        let credentials = authority.server(&names(address.ip())).map_err(Error::Certificates)?;
-        let config = tls_config(authority, &credentials).map_err(Error::Tls)?;
+        let config = tls_config(serving).map_err(Error::Tls)?;
         let tls = Acceptor(TlsAcceptor::from(Arc::new(config)));
         Ok(Self { socket, address, tls, limits: Limits::default() })
     }
@@ -310,22 +335,24 @@ fn names(address: IpAddr) -> Vec<String> {
     names
 }
 
-fn tls_config(
-    authority: &Authority,
-    credentials: &Credentials,
-) -> Result<ServerConfig, Box<dyn std::error::Error + Send + Sync>> {
+fn tls_config(serving: Serving<'_>) -> Result<ServerConfig, Box<dyn std::error::Error + Send + Sync>> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let mut roots = RootCertStore::empty();
-    roots.add(CertificateDer::from_pem_slice(authority.certificate().as_bytes())?)?;
-    let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider))
-        .allow_unauthenticated()
-        .build()?;
-    let certificate = CertificateDer::from_pem_slice(credentials.certificate.as_bytes())?;
-    let key = PrivateKeyDer::from_pem_slice(credentials.key.as_bytes())?;
-    let mut config = ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()?
-        .with_client_cert_verifier(verifier)
-        .with_single_cert(vec![certificate], key)?;
+    let builder =
+        ServerConfig::builder_with_provider(Arc::clone(&provider)).with_safe_default_protocol_versions()?;
+    let builder = match serving.client_authorities {
+        Some(authorities) => {
+            let mut roots = RootCertStore::empty();
+            for authority in CertificateDer::pem_slice_iter(authorities.as_bytes()) {
+                roots.add(authority?)?;
+            }
+            let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
+            builder.with_client_cert_verifier(verifier.allow_unauthenticated().build()?)
+        }
+        None => builder.with_no_client_auth(),
+    };
+    let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(serving.certificates.as_bytes()).collect();
+    let key = PrivateKeyDer::from_pem_slice(serving.key.as_bytes())?;
+    let mut config = builder.with_single_cert(chain?, key)?;
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     Ok(config)
 }

@@ -15,6 +15,7 @@
 mod connect;
 mod decode;
 mod outgoing;
+mod pinned;
 mod resolve;
 mod tls;
 
@@ -211,17 +212,28 @@ fn request(call: &Call<'_>, destination: &Destination, body: Bytes) -> Result<Re
         .map_err(|error| error.to_string())
 }
 
+/// A path as the real server asks for it, without empty steps and dots: Go's webhooks would answer those with a redirect.
+fn cleaned(path: &str) -> String {
+    let mut steps = Vec::new();
+    for step in path.split('/') {
+        match step {
+            "" | "." => {}
+            ".." => {
+                steps.pop();
+            }
+            step => steps.push(step),
+        }
+    }
+    format!("/{}", steps.join("/"))
+}
+
 impl Destination {
     fn of(call: &Call<'_>) -> Result<Self, CallError> {
         let timeout = format!("timeout={}s", call.timeout.as_secs());
         if let Some(service) = &call.config.service {
             let name = format!("{}.{}.svc", service.name, service.namespace);
             let authority = format!("{name}:{}", service.port.unwrap_or(443));
-            let path = match service.path.as_deref().unwrap_or_default() {
-                "" => "/",
-                path => path,
-            };
-            let path = format!("{path}?{timeout}");
+            let path = format!("{}?{timeout}", cleaned(service.path.as_deref().unwrap_or_default()));
             return Ok(Self { url: format!("https://{authority}{path}"), name, authority, path });
         }
         let text = call.config.url.as_deref().unwrap_or_default();
@@ -232,7 +244,26 @@ impl Destination {
         };
         let name = host.trim_matches(['[', ']']).to_owned();
         let authority = format!("{host}:{}", uri.port_u16().unwrap_or(443));
-        let path = format!("{}?{timeout}", uri.path());
+        let path = format!("{}?{timeout}", cleaned(uri.path()));
         Ok(Self { url: format!("https://{shown}{path}"), name, authority, path })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::cleaned;
+
+    #[test]
+    fn a_path_has_no_empty_steps() {
+        for (path, expected) in [
+            ("", "/"),
+            ("/", "/"),
+            ("//failing", "/failing"),
+            ("/a/./b//c/", "/a/b/c"),
+            ("/a/../../b", "/b"),
+            ("convert", "/convert"),
+        ] {
+            assert_eq!(cleaned(path), expected, "{path}");
+        }
     }
 }

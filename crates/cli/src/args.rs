@@ -4,6 +4,7 @@ mod cluster;
 mod crd;
 mod deploy;
 mod dev;
+mod envtest;
 mod image;
 mod operators;
 mod output;
@@ -21,10 +22,11 @@ pub(crate) use self::{
     crd::{CrdCommand, DiffArgs, Output},
     deploy::{
         DeployArgs, InstallArgs, OperatorsDeployArgs, OperatorsInstallArgs, OperatorsUndeployArgs,
-        OperatorsUninstallArgs, ProjectDeployArgs, ProjectInstallArgs, ProjectUndeployArgs,
+        OperatorsUninstallArgs, PlacedArgs, ProjectDeployArgs, ProjectInstallArgs, ProjectUndeployArgs,
         ProjectUninstallArgs, SafetyArgs, UndeployArgs, UninstallArgs,
     },
     dev::DevArgs,
+    envtest::EnvtestArgs,
     image::{
         Destination, Engine, ImageBuildArgs, ImageCommand, ImageLoadArgs, ImagePushArgs, RegistryArgs, Source,
     },
@@ -109,6 +111,9 @@ pub(crate) enum Command {
     Diff(SinceArgs),
     /// The embedded cluster on its own, in the foreground or the background
     Cluster(ClusterGroup),
+    /// Print a directory for KUBEBUILDER_ASSETS: Windlass in the place of etcd and kube-apiserver, for tests in Go, Java and
+    /// other languages
+    Envtest(EnvtestArgs),
     /// The operators, on a cluster of yours
     #[command(subcommand)]
     Operators(OperatorsCommand),

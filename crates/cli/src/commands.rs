@@ -31,6 +31,7 @@ use crate::{
         Cli, ClusterCommand, ClusterGroup, Command, CrdCommand, ImageCommand, OperatorsCommand,
         scaffold::{CreateCommand, DeleteCommand},
     },
+    envtest::assets,
     error::Error,
     printer::Printer,
 };
@@ -91,6 +92,10 @@ pub(crate) fn execute(cli: Cli, printer: Printer) -> Result<(), Error> {
             ClusterCommand::Kubeconfig(args) => cluster::kubeconfig(&args, printer),
             ClusterCommand::Reset(args) => block_on(cluster::reset(&args, cli.verbose, printer)),
         },
+        Command::Envtest(args) => {
+            let folder = assets::prepare(args.dir.as_deref(), args.controllers)?;
+            printer.answer(format!("{}\n", folder.display()).as_bytes())
+        }
         Command::Operators(OperatorsCommand::Run(args)) => {
             start_logging(cli.verbose)?;
             block_on(operators::run(&args, printer))

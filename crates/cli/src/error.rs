@@ -96,6 +96,8 @@ pub(crate) enum Error {
     #[error("failed to read {}", path.display())]
     ReadObjects { path: PathBuf, source: io::Error },
     #[error(transparent)]
+    Envtest(#[from] crate::envtest::Error),
+    #[error(transparent)]
     Image(Box<image::Error>),
 }
 
@@ -176,6 +178,7 @@ impl Error {
             Self::NoImage => Some(
                 "name it with --image, or write config/ with one: windlass manifests -- --image IMAGE".into(),
             ),
+            Self::Envtest(error) => error.hint(),
             Self::Image(error) => error.hint(),
             Self::Package(error) => error.hint(),
             Self::WriteKubeconfig { .. } => Some("choose another place with --kubeconfig FILE".into()),
@@ -202,6 +205,7 @@ impl Error {
             | Self::Passed(_)
             | Self::Unwell(_)
             | Self::Print(_)
+            | Self::Envtest(_)
             | Self::Listen { .. }
             | Self::DataDirectory { .. }
             | Self::WriteKubeconfig { .. }

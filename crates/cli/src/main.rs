@@ -4,6 +4,7 @@ mod args;
 mod clusters;
 mod commands;
 mod connection;
+mod envtest;
 mod error;
 mod exit_status;
 mod kubeconfig;
@@ -17,7 +18,7 @@ mod reference;
 mod shown;
 mod signals;
 
-use std::process::ExitCode;
+use std::{path::PathBuf, process::ExitCode};
 
 use clap::Parser;
 
@@ -29,6 +30,11 @@ use crate::{args::Cli, exit_status::ExitStatus, printer::Printer};
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
+    let mut arguments = std::env::args_os();
+    let program = arguments.next();
+    if let Some(name) = envtest::called_as(program.as_ref()) {
+        return envtest::run(name, &PathBuf::from(program.unwrap_or_default()), arguments.collect());
+    }
     let cli = Cli::parse();
     let printer = Printer::new(cli.quiet);
     let status = match commands::execute(cli, printer) {

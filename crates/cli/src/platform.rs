@@ -1,6 +1,6 @@
 //! What systems do differently: how a command is asked to stop, and how a person's shell sets a variable.
 
-use std::io;
+use std::{io, path::Path};
 
 /// Being asked to stop: SIGINT and SIGTERM, or what Windows has in their place.
 pub(crate) struct StopRequests {
@@ -52,6 +52,44 @@ impl StopRequests {
             _ = shutdown.recv() => {}
         }
     }
+}
+
+/// The process that started this one, where the system tells.
+#[cfg(unix)]
+pub(crate) fn parent() -> Option<u32> {
+    rustix::process::getppid().map(|parent| parent.as_raw_nonzero().get().cast_unsigned())
+}
+
+/// The same: Windows does not say whether that process is still there.
+#[cfg(windows)]
+pub(crate) fn parent() -> Option<u32> {
+    None
+}
+
+/// Puts a program under another name: a link, which is that of the next version as well.
+#[cfg(unix)]
+pub(crate) fn link_program(program: &Path, name: &Path) -> io::Result<()> {
+    // Made beside it and moved: whoever starts it meanwhile finds the old one or the new one.
+    let beside = name.with_extension(format!("{}.new", std::process::id()));
+    std::os::unix::fs::symlink(program, &beside)?;
+    std::fs::rename(&beside, name).inspect_err(|_| {
+        let _ = std::fs::remove_file(&beside);
+    })
+}
+
+/// The same: a link would need rights that few users of Windows have.
+#[cfg(windows)]
+pub(crate) fn link_program(program: &Path, name: &Path) -> io::Result<()> {
+    std::fs::copy(program, name).map(|_| ())
+}
+
+/// Writes a file that its owner alone can read.
+pub(crate) fn write_secret(path: &Path, text: &str) -> io::Result<()> {
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    io::Write::write_all(&mut options.open(path)?, text.as_bytes())
 }
 
 /// The line that sets a variable in the shell that people of this system have.

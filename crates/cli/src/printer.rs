@@ -177,7 +177,7 @@ fn remarked(label: &str, text: &str, remark: &str, columns: Option<usize>) -> St
 }
 
 /// An error and its causes in one line, without repeating a cause that its error tells already.
-fn chain(error: &dyn StdError) -> String {
+pub(crate) fn chain(error: &dyn StdError) -> String {
     let mut line = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

@@ -1,11 +1,13 @@
 //! What a cluster is made with: a chain of options enters, a running [`Cluster`] leaves.
 
 use std::{
+    collections::BTreeMap,
     path::{Path, PathBuf},
     time::Duration,
 };
 
 use windlass::jiff::Timestamp;
+use windlass_apiserver::auth::Identity;
 
 use crate::{Cluster, Controllers, Error, Timing};
 
@@ -17,11 +19,30 @@ pub struct Builder {
     pub(crate) controllers: Option<Controllers>,
     pub(crate) data_dir: Option<PathBuf>,
     pub(crate) fsync: bool,
+    pub(crate) access: Access,
+}
+
+/// Who is known to the API server, and what it asks before it does something.
+#[derive(Clone, Debug, Default)]
+pub struct Access {
+    /// Tokens beside those that the server signs itself, and whose they are.
+    pub tokens: BTreeMap<String, Identity>,
+    /// Whether everybody may do everything, as with the authorization mode `AlwaysAllow`.
+    pub always_allow: bool,
+    /// Built-in admission plug-ins that do not run, by Kubernetes' names.
+    pub disabled_plugins: Vec<String>,
 }
 
 impl Default for Builder {
     fn default() -> Self {
-        Self { start: None, seed: 0, controllers: Some(Controllers::default()), data_dir: None, fsync: true }
+        Self {
+            start: None,
+            seed: 0,
+            controllers: Some(Controllers::default()),
+            data_dir: None,
+            fsync: true,
+            access: Access::default(),
+        }
     }
 }
 
@@ -50,6 +71,13 @@ impl Builder {
     /// acknowledged survives `kill -9` all the same, but not a power cut; etcd calls it `--unsafe-no-fsync`.
     pub fn fsync(mut self, fsync: bool) -> Self {
         self.fsync = fsync;
+        self
+    }
+
+    /// Who is known to the API server, and what it asks before it does something: nobody but those who show a certificate
+    /// or a token of its own, and everything, unless set.
+    pub fn access(mut self, access: Access) -> Self {
+        self.access = access;
         self
     }
 

@@ -14,12 +14,12 @@ use windlass_apiserver::{
     authority::{self, Authority},
     data_directory::{self, DataDirectory},
     environment::Environment,
-    listener::{self, Listener},
+    listener::{self, Listener, Serving},
     registry::Registry,
     store::{DiskError, DiskOptions, Store},
 };
 
-use crate::{Builder, node::exec::Simulated, restarts::Restarts};
+use crate::{Access, Builder, node::exec::Simulated, restarts::Restarts};
 
 /// Why a cluster could not be started, opened or stopped.
 #[derive(Debug, thiserror::Error)]
@@ -156,9 +156,13 @@ impl Cluster {
             Some(signer) => registry.with_signer(signer),
             None => registry,
         };
+        let Access { tokens, always_allow, disabled_plugins } = builder.access;
+        let registry = registry.without_plugins(disabled_plugins);
+        let registry = if always_allow { registry.always_allowing() } else { registry };
         let restarts = Restarts::default();
         let told = restarts.clone();
-        let mut server = ApiServer::new(Arc::new(registry)).with_readiness(move || told.failure());
+        let mut server =
+            ApiServer::new(Arc::new(registry)).with_readiness(move || told.failure()).with_tokens(tokens);
         let stop = CancellationToken::new();
         let controllers = builder.controllers.map(|mut controllers| {
             controllers.root_ca.get_or_insert_with(|| authority.certificate());
@@ -225,6 +229,19 @@ impl Cluster {
         let stop = self.stop.clone().cancelled_owned();
         self.listeners.push(tokio::spawn(listener.serve(self.server.clone(), stop)));
         Ok(listening)
+    }
+
+    /// Opens a TLS socket with certificates of somebody else's, and returns its address.
+    pub async fn listen_with(
+        &mut self,
+        address: SocketAddr,
+        serving: Serving<'_>,
+    ) -> Result<SocketAddr, Error> {
+        let listener = Listener::bind_with(address, serving).await.map_err(Error::Listen)?;
+        let address = listener.address();
+        let stop = self.stop.clone().cancelled_owned();
+        self.listeners.push(tokio::spawn(listener.serve(self.server.clone(), stop)));
+        Ok(address)
     }
 
     fn last_address(&self, address: SocketAddr) -> Option<SocketAddr> {

@@ -44,11 +44,11 @@ mod volume;
 
 use std::time::Duration;
 
-pub use builder::Builder;
+pub use builder::{Access, Builder};
 pub use cluster::{Cluster, Error, Listening};
 pub use controllers::Controllers;
 pub use node::{SIMULATED, Timing};
-pub use windlass_apiserver::auth::Identity;
+pub use windlass_apiserver::{auth::Identity, authority::Authority, listener::Serving};
 
 /// A lost race is no failure: the object that won is in the cache soon, and the run is repeated with it.
 fn retry_conflicts(result: windlass::Result<windlass::Action>) -> windlass::Result<windlass::Action> {

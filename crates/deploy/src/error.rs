@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use windlass::kube;
 
+use crate::objects;
+
 /// What went wrong.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -43,7 +45,7 @@ pub enum Error {
         owner: String,
     },
     /// Stored objects would break.
-    #[error("the new definitions would break the {objects} objects that are stored: {}", findings.join("; "))]
+    #[error("the new definitions would break {} stored: {}", that_are(*.objects), findings.join("; "))]
     Breaking {
         /// How many objects there are.
         objects: usize,
@@ -74,7 +76,7 @@ pub enum Error {
         why: String,
     },
     /// Objects would be lost, and nobody has said that they may be.
-    #[error("{total} objects would be lost, and nothing was deleted")]
+    #[error("{} would be lost, and nothing was deleted", objects::count(*.total))]
     NotAgreed {
         /// How many.
         total: usize,
@@ -88,7 +90,7 @@ pub enum Error {
         limit: Duration,
     },
     /// Objects that were made while others were deleted.
-    #[error("{what} got {count} new objects meanwhile, and is kept")]
+    #[error("{what} got {} meanwhile, and is kept", new(*.count))]
     NewObjects {
         /// The definition.
         what: String,
@@ -144,7 +146,15 @@ pub enum Error {
 }
 
 fn count(number: usize) -> String {
-    if number == 1 { "1 object is".into() } else { format!("{number} objects are") }
+    format!("{} {}", objects::count(number), if number == 1 { "is" } else { "are" })
+}
+
+fn that_are(number: usize) -> String {
+    if number == 1 { "the object that is".into() } else { format!("the {number} objects that are") }
+}
+
+fn new(number: usize) -> String {
+    if number == 1 { "1 new object".into() } else { format!("{number} new objects") }
 }
 
 /// What an API server said, without what a client wraps around it.

@@ -13,7 +13,7 @@ use crate::{
     Tell,
     definitions::storing,
     error::Error,
-    objects::{PAGE, resource},
+    objects::{self, PAGE, resource},
     target::Target,
 };
 
@@ -63,7 +63,7 @@ pub(crate) async fn rewrite(
     let patched =
         target.api(client).patch_status(&target.name, &PatchParams::default(), &Patch::Merge(status)).await;
     patched.map_err(|error| target.failed("change what is stored of", error))?;
-    tell(&format!("stored {count} objects of {} as {version}", target.name));
+    tell(&format!("stored {} of {} as {version}", objects::count(count), target.name));
     Ok(())
 }
 

@@ -9,6 +9,7 @@ mod challenge;
 mod credentials;
 mod error;
 mod http;
+mod proxy;
 mod pull;
 mod push;
 mod referrers;
@@ -19,6 +20,7 @@ pub use self::{
     credentials::{CredentialsError, Keyring, Login},
     error::Error,
     http::{Access, Options, Repository},
+    proxy::Proxies,
     pull::pull,
     push::{PushOptions, Pushed, Step, push},
     retry::Retry,

@@ -16,12 +16,14 @@ use crate::{
     objects::{is_crd, kind, name, namespace, text},
 };
 
+mod certificates;
 mod deployment;
 mod pages;
 mod settings;
 mod switch;
 mod template;
 
+use certificates::Certificates;
 use settings::Settings;
 use switch::Switches;
 use template::{Gaps, when};
@@ -36,12 +38,18 @@ pub fn chart(facts: &Facts, objects: &Objects) -> Result<Files, Error> {
         name: &facts.name,
         account: objects.account(),
         switches: Switches::new(objects),
+        certificates: Certificates::default(),
         settings: Settings::default(),
         files: BTreeMap::new(),
     };
     chart.settle(objects);
+    chart.certificates = Certificates::new(objects, &mut chart.settings);
     for pair in pairs(objects) {
         chart.add(objects, &pair, false)?;
+    }
+    let issued: Vec<Value> = chart.certificates.more().cloned().collect();
+    for object in &issued {
+        chart.add(objects, &Pair { everywhere: Some(object), restricted: Some(object) }, false)?;
     }
     for object in objects.when_wanted() {
         chart.add(objects, &Pair { everywhere: Some(object), restricted: Some(object) }, true)?;
@@ -68,6 +76,7 @@ struct Chart<'a> {
     name: &'a str,
     account: &'a str,
     switches: Switches,
+    certificates: Certificates,
     settings: Settings,
     files: BTreeMap<String, String>,
 }
@@ -159,13 +168,14 @@ impl Chart<'_> {
             }
             (None, None) => return Ok(()),
         };
-        self.files.insert(path, when(condition.as_deref(), &body));
+        let issued = self.certificates.condition(object);
+        self.files.insert(path, when(issued.as_deref(), &when(condition.as_deref(), &body)));
         Ok(())
     }
 
     /// The object as a template. What is added to it must not depend on how often this is called.
     fn body(&mut self, path: &str, object: &Value) -> Result<String, Error> {
-        let (mut object, mut gaps) = (object.clone(), Gaps::default());
+        let (original, mut object, mut gaps) = (object, object.clone(), Gaps::default());
         match kind(&object) {
             "Deployment" => {
                 let mut settings = Settings::default();
@@ -194,6 +204,7 @@ impl Chart<'_> {
             kind if kind.ends_with("Role") => self.rules(path, &mut object, &mut gaps)?,
             _ => {}
         }
+        self.certificates.open(path, original, &mut object, &mut gaps)?;
         gaps.fill(path, &object)
     }
 

@@ -21,6 +21,15 @@ pub struct Objects {
     all: Vec<Value>,
     restricted: Option<Vec<Value>>,
     optional: Vec<Value>,
+    cert_managed: Option<CertManaged>,
+}
+
+/// The same objects, where cert-manager issues the certificate of the webhooks.
+#[derive(Clone, Debug)]
+pub(crate) struct CertManaged {
+    pub(crate) all: Vec<Value>,
+    /// Whether that is the default.
+    pub(crate) usual: bool,
 }
 
 impl Objects {
@@ -30,7 +39,7 @@ impl Objects {
     ///
     /// When there is no Deployment or no ServiceAccount: then they do not run an operator.
     pub fn new(all: Vec<Value>) -> Result<Self, Error> {
-        let objects = Self { all, restricted: None, optional: Vec::new() };
+        let objects = Self { all, restricted: None, optional: Vec::new(), cert_managed: None };
         objects.deployment()?;
         objects
             .all
@@ -53,6 +62,19 @@ impl Objects {
     pub fn optional(mut self, objects: Vec<Value>) -> Self {
         self.optional = objects;
         self
+    }
+
+    /// The objects of an operator whose webhooks have their certificate from cert-manager, and whether that is the default
+    /// of a chart. One without webhooks prints the same objects in both cases, and has nothing to choose.
+    pub fn cert_managed(mut self, all: Vec<Value>, usual: bool) -> Self {
+        let issued = all.iter().any(|object| kind(object) == "Certificate");
+        self.cert_managed = issued.then_some(CertManaged { all, usual });
+        self
+    }
+
+    /// The objects for cert-manager, if there is a choice.
+    pub(crate) fn when_cert_managed(&self) -> Option<&CertManaged> {
+        self.cert_managed.as_ref()
     }
 
     /// What only some have a use for.

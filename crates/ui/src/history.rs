@@ -27,7 +27,7 @@ pub use self::{
 use crate::kinds::Kind;
 
 /// How long a server may take to tell the next of the changes that it knows already.
-const PATIENCE: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 /// For so many seconds a server is listened to for changes whose end is not known.
 const LISTEN: u32 = 1;
 /// How often the beginning of the history is looked for: it moves on while one looks.
@@ -246,7 +246,7 @@ async fn from(
     let mut stream = std::pin::pin!(api.watch(&params, &begin.to_string()).await?);
     let mut events = Vec::new();
     // What is known is sent at once; a server that is silent for so long knows no more.
-    while let Ok(Some(event)) = tokio::time::timeout(PATIENCE, stream.next()).await {
+    while let Ok(Some(event)) = tokio::time::timeout(TIMEOUT, stream.next()).await {
         let (happened, object) = match event? {
             WatchEvent::Added(object) => (Happened::Created, object),
             WatchEvent::Modified(object) => (Happened::Changed, object),

@@ -40,7 +40,7 @@ mod webhooks;
 
 pub use config::{ConfigChanges, ConfigError, ConfigFile, ConfigTree};
 pub use install::InstallError;
-pub use manifests::{CertificateSource, Placement};
+pub use manifests::{CertificateSource, MetricsEndpoint, Placement};
 pub use permissions::{ExplainedRule, Reason};
 pub use probes::{Check, Probes};
 pub use run::{NotSynced, RunError};

@@ -25,14 +25,14 @@ use super::{
     controller::Error,
     jobs, status,
 };
-use crate::workload::{Problem, Settings, pods, reasons, report};
+use crate::workload::{Living, Problem, Settings, called, pods, reasons, report};
 
 /// What keeps a DatabaseBackup from going before its files have been removed.
 pub const FINALIZER: &str = "database.example.com/files";
 
 /// The controller of DatabaseBackups.
 pub fn controller(settings: Settings) -> Controller<DatabaseBackups> {
-    let controller = Controller::new(DatabaseBackups)
+    let controller = Controller::new(DatabaseBackups::default())
         .owns::<Job>()
         .reads::<Pod>()
         .reads::<PersistentVolumeClaim>()
@@ -49,8 +49,10 @@ pub fn controller(settings: Settings) -> Controller<DatabaseBackups> {
 }
 
 /// The reconciler.
-#[derive(Clone, Copy, Debug)]
-pub struct DatabaseBackups;
+#[derive(Clone, Debug, Default)]
+pub struct DatabaseBackups {
+    living: Living,
+}
 
 impl Reconciler for DatabaseBackups {
     type Resource = DatabaseBackup;
@@ -61,6 +63,8 @@ impl Reconciler for DatabaseBackups {
         backup: Arc<DatabaseBackup>,
         ctx: &Context<DatabaseBackup>,
     ) -> Result<Action, Error> {
+        self.living.see(ctx.key());
+        called(&*backup, ctx);
         if backup.metadata.deletion_timestamp.is_some() {
             return removal::finalize(&backup, ctx).await;
         }
@@ -98,6 +102,11 @@ impl Reconciler for DatabaseBackups {
             observe(&backup, ctx, build::location(&db, &backup), &job).await?;
         }
         Ok(Action::await_change())
+    }
+
+    async fn deleted(&self, key: &ObjectKey, _: &Context<DatabaseBackup>) -> Result<(), Error> {
+        self.living.gone(key);
+        Ok(())
     }
 }
 

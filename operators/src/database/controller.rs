@@ -25,7 +25,7 @@ use super::{
     status::{self, Observed},
     storage,
 };
-use crate::workload::{Problem, Settings, known, pods, ready_event, reasons, report};
+use crate::workload::{Living, Problem, Settings, called, known, pods, ready_event, reasons, report};
 
 /// What keeps a Database from going before its data has been dealt with.
 pub const FINALIZER: &str = "database.example.com/data";
@@ -132,7 +132,7 @@ impl ReconcileError for Error {
 
 /// The controller of Databases.
 pub fn controller(settings: Settings) -> Controller<Databases> {
-    let controller = Controller::new(Databases)
+    let controller = Controller::new(Databases::default())
         .owns::<StatefulSet>()
         .owns::<Service>()
         .owns::<ConfigMap>()
@@ -172,14 +172,18 @@ fn interested(backup: &DatabaseBackup, cache: &Reader) -> Vec<ObjectKey> {
 }
 
 /// The reconciler.
-#[derive(Clone, Copy, Debug)]
-pub struct Databases;
+#[derive(Clone, Debug, Default)]
+pub struct Databases {
+    living: Living,
+}
 
 impl Reconciler for Databases {
     type Resource = Database;
     type Error = Error;
 
     async fn reconcile(&self, db: Arc<Database>, ctx: &Context<Database>) -> Result<Action, Error> {
+        self.living.see(ctx.key());
+        called(&*db, ctx);
         if db.metadata.deletion_timestamp.is_some() {
             return deletion::finalize(&db, ctx).await;
         }
@@ -217,6 +221,11 @@ impl Reconciler for Databases {
             None => Box::pin(converge(&db, ctx, seen)).await,
         }
     }
+
+    async fn deleted(&self, key: &ObjectKey, _: &Context<Database>) -> Result<(), Error> {
+        self.living.gone(key);
+        Ok(())
+    }
 }
 
 /// Warns once about a version that its makers no longer mend.
@@ -241,9 +250,14 @@ pub(super) async fn ensure_claim(ctx: &Context<Database>, claim: PersistentVolum
     if found.map_err(Error::Read)?.is_some() {
         return Ok(());
     }
+    let name = claim.name_any();
     match ctx.create(claim).await {
         Err(error) if !error.is_already_exists() => Err(Error::CreateClaim(error)),
-        _ => Ok(()),
+        Err(_) => Ok(()),
+        Ok(_) => {
+            tracing::info!(key = %ctx.key(), claim = name, "created the claim of a volume");
+            Ok(())
+        }
     }
 }
 
@@ -276,6 +290,9 @@ pub(super) async fn converge(
     let wanted = children(&running);
     let wanted = if leaving { wanted.without_pruning() } else { wanted.with(server) };
     let applied = apply(db, ctx, wanted.with_some(login).with_some(verdict.job())).await;
+    if applied.is_ok() && current.is_none() && !leaving {
+        tracing::info!(key = %ctx.key(), "created the StatefulSet");
+    }
     let mut seen = look(db, ctx)?;
     seen.problem = told
         .or_else(|| storage::shrinks(db, claim.as_deref()).map(|why| Problem::new("ShrinkRefused", why)))
@@ -404,7 +421,9 @@ pub(super) async fn apply(
     let applied = ctx.apply(children).await?;
     if applied.written() > 0 {
         let generation = db.metadata.generation.unwrap_or_default();
-        let note = format!("Applied {} objects for generation {generation}", applied.written());
+        let (written, pruned) = (applied.written(), applied.pruned());
+        tracing::info!(key = %ctx.key(), generation, written, pruned, "applied the children");
+        let note = format!("Applied {written} objects for generation {generation}");
         ctx.event(Event::normal("Applied", note));
     }
     Ok(())

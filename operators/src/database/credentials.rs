@@ -132,7 +132,11 @@ pub(super) async fn ensure(db: &Database, ctx: &Context<Database>) -> Result<(),
         let secret = build::secret(db, &password()?, &password()?);
         return match ctx.create(secret).await {
             Err(error) if !error.is_already_exists() => Err(Error::CreateSecret(error)),
-            _ => Ok(()),
+            Err(_) => Ok(()),
+            Ok(_) => {
+                tracing::info!(key = %ctx.key(), secret = name, "created the credentials");
+                Ok(())
+            }
         };
     };
     if let Some(uri) = stale_uri(db, &secret) {

@@ -46,6 +46,7 @@ pub(super) async fn finalize(db: &Database, ctx: &Context<Database>) -> Result<A
     // The server and the restore first: a volume that is in use is not let go.
     let owned = ctx.owned::<StatefulSet>().map_err(Error::Read)?;
     for set in owned.iter().filter(|set| set.meta().deletion_timestamp.is_none()) {
+        tracing::info!(key = %ctx.key(), "deleting the StatefulSet");
         ctx.delete(&**set).await.map_err(Error::DeleteData)?;
     }
     let uid = db.uid().unwrap_or_default();
@@ -126,6 +127,7 @@ async fn delete_data(db: &Database, ctx: &Context<Database>) -> Result<(), Error
     for name in claims {
         let found = ctx.get::<PersistentVolumeClaim>(namespace.as_deref(), &name).map_err(Error::Read)?;
         if let Some(claim) = found.filter(|claim| claim.labels().get(build::NAME) == Some(&db.name_any())) {
+            tracing::info!(key = %ctx.key(), claim = name, "deleting the claim of a volume");
             ctx.delete(&*claim).await.map_err(Error::DeleteData)?;
         }
     }

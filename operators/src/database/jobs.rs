@@ -29,6 +29,7 @@ where
     match found {
         None => {
             let applied = ctx.apply(beside.with(wanted)).await?;
+            tracing::info!(key = %ctx.key(), job = name, "created the Job");
             Ok(applied.get::<Job>(&name))
         }
         Some(job) => {
@@ -37,7 +38,7 @@ where
                 return Ok(None);
             }
             if is_to_be_replaced(ctx, &job, &wanted)? {
-                tracing::info!(job = name, "replacing a Job that was made for something else");
+                tracing::info!(key = %ctx.key(), job = name, "replacing a Job that was made for something else");
                 ctx.delete(&*job).await?;
                 return Ok(None);
             }

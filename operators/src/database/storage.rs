@@ -52,6 +52,7 @@ pub(super) async fn grow(
     {
         let patch = json!({"spec": {"resources": {"requests": {"storage": target}}}});
         ctx.patch(claim, &patch).await.map_err(Error::GrowVolume)?;
+        tracing::info!(key = %ctx.key(), claim = claim.name_any(), to = target, "resized the volume");
         let note = format!("Volume {} grows to {target}", claim.name_any());
         ctx.event(Event::normal("StorageResizing", note));
     }
@@ -102,6 +103,7 @@ pub(super) async fn grow_backups(db: &Database, ctx: &Context<Database>) -> Resu
     let patch = json!({"spec": {"resources": {"requests": {"storage": target}}}});
     match ctx.patch(&*claim, &patch).await {
         Ok(_) => {
+            tracing::info!(key = %ctx.key(), claim = name, to = target, "resized the volume");
             let note = format!("Volume {name} grows from {size} to {target}");
             ctx.event(Event::normal("StorageResizing", note));
             Ok(None)

@@ -37,7 +37,7 @@ use windlass_operators::{install, webhooks};
 use crate::hooks;
 
 /// How long anything may take. Real Pods on a busy machine need it; nothing waits longer than it must.
-const TIMEOUT: Duration = Duration::from_secs(90);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(90);
 
 /// The service account that the operator runs as.
 pub(crate) const ACCOUNT: &str = "operator";

@@ -50,15 +50,25 @@ pub(crate) fn value(object: &DynamicObject, resource: &ApiResource) -> Value {
 
 /// Everything that an object of these controls, whatever it is, sorted by kind and name.
 pub(crate) async fn controlled_by(client: &Client, namespace: &str, uid: &str) -> Vec<Value> {
+    controlled_among(&kinds(), client, namespace, uid).await
+}
+
+/// The same of these kinds.
+pub(crate) async fn controlled_among(
+    kinds: &[ApiResource],
+    client: &Client,
+    namespace: &str,
+    uid: &str,
+) -> Vec<Value> {
     let mut found = Vec::new();
-    for resource in kinds() {
-        let list = api(client, namespace, &resource).list(&ListParams::default()).await.unwrap();
+    for resource in kinds {
+        let list = api(client, namespace, resource).list(&ListParams::default()).await.unwrap();
         let own = list.items.iter().filter(|object| {
             let owners = object.owner_references();
             owners.iter().any(|owner| owner.uid == uid && owner.controller == Some(true))
                 && object.metadata.deletion_timestamp.is_none()
         });
-        found.extend(own.map(|object| value(object, &resource)));
+        found.extend(own.map(|object| value(object, resource)));
     }
     found
 }

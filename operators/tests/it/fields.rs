@@ -5,25 +5,26 @@
 
 mod schema;
 
-use std::time::Duration;
+use std::{panic::AssertUnwindSafe, time::Duration};
 
-use futures::{StreamExt, stream};
+use futures::{FutureExt, StreamExt, stream};
 use k8s_openapi::{
     api::core::v1::Pod, apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
 };
 use kube::{
     Api, Client, ResourceExt,
-    api::{DynamicObject, ListParams, Patch, PatchParams, PostParams},
+    api::{ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams},
 };
 use serde_json::{Value, json};
 use windlass::Operator;
 use windlass_cluster::{Cluster, testing::Environment};
-use windlass_operators::{Entry, catalogue, install, operator, webhooks};
+use windlass_operators::{Entry, catalogue, install, operator, webapp::api::gateway::HTTPRoute, webhooks};
 
 use crate::{
-    bed::eventually,
-    children::{controlled_by, kind_api, parents, wanted},
+    bed::{TIMEOUT, create_namespace, eventually},
+    children::{controlled_among, kind_api, kinds, parents, wanted},
     suite::condition_of,
+    webapp::gateway,
 };
 
 const NAMESPACE: &str = "default";
@@ -54,12 +55,26 @@ fn base(kind: &str, name: &str) -> Value {
     }
 }
 
+/// An object in a namespace of its own: to look at its children must not cost the more, the more objects there are.
+struct Place<'a> {
+    client: &'a Client,
+    entry: &'a Entry,
+    namespace: String,
+    name: String,
+}
+
+impl Place<'_> {
+    fn api(&self) -> Api<DynamicObject> {
+        kind_api(self.client, &self.namespace, self.entry)
+    }
+}
+
 /// What an operator wants of an object's children. Which index a Pod has depends on how often it was replaced.
-async fn standing(client: &Client, uid: &str) -> Vec<Value> {
-    // Many objects are looked at together, each by a dozen lists.
-    tokio::time::sleep(Duration::from_millis(150)).await;
-    let mut children: Vec<Value> =
-        controlled_by(client, NAMESPACE, uid).await.into_iter().map(wanted).collect();
+async fn standing(place: &Place<'_>, uid: &str) -> Vec<Value> {
+    let mut all = kinds();
+    all.push(ApiResource::erase::<HTTPRoute>(&()));
+    let children = controlled_among(&all, place.client, &place.namespace, uid).await;
+    let mut children: Vec<Value> = children.into_iter().map(wanted).collect();
     for pod in children.iter_mut().filter(|child| child["kind"] == "Pod") {
         pod["metadata"].as_object_mut().unwrap().remove("name");
     }
@@ -69,13 +84,13 @@ async fn standing(client: &Client, uid: &str) -> Vec<Value> {
     children
 }
 
-async fn is_observed(client: &Client, entry: &Entry, name: &str) -> bool {
-    let object = kind_api(client, NAMESPACE, entry).get(name).await.unwrap();
+async fn is_observed(place: &Place<'_>) -> bool {
+    let object = place.api().get(&place.name).await.unwrap();
     object.data["status"]["observedGeneration"].as_i64() == object.metadata.generation
 }
 
-async fn is_ready(client: &Client, entry: &Entry, name: &str) -> bool {
-    let object = kind_api(client, NAMESPACE, entry).get(name).await.unwrap();
+async fn is_ready(place: &Place<'_>) -> bool {
+    let object = place.api().get(&place.name).await.unwrap();
     let status = &object.data["status"];
     let is = |type_, value| condition_of(status, type_).is_some_and(|found| found["status"] == value);
     status["observedGeneration"].as_i64() == object.metadata.generation
@@ -83,63 +98,68 @@ async fn is_ready(client: &Client, entry: &Entry, name: &str) -> bool {
         && is("Progressing", "False")
 }
 
-async fn set_spec(client: &Client, entry: &Entry, name: &str, spec: &Value) -> kube::Result<DynamicObject> {
+async fn set_spec(place: &Place<'_>, spec: &Value) -> kube::Result<DynamicObject> {
     let patch = json!([{"op": "replace", "path": "/spec", "value": spec}]);
     let patch = Patch::Json::<()>(serde_json::from_value(patch).unwrap());
-    kind_api(client, NAMESPACE, entry).patch(name, &PatchParams::default(), &patch).await
+    place.api().patch(&place.name, &PatchParams::default(), &patch).await
 }
 
-async fn leaves_no_trace(client: &Client, entry: &Entry, case: schema::Case, number: usize) {
-    let name = format!("{}-{number}", entry.name);
+async fn leaves_no_trace(client: &Client, entry: &Entry, case: schema::Case) {
     let what = format!("{}.{}", entry.name, case.path);
-    let plain = base(entry.name, &name);
+    let name = entry.name.to_owned();
+    let place = &Place { client, entry, namespace: create_namespace(client).await, name };
+    // A domain is one for the whole cluster.
+    let plain = base(entry.name, &place.namespace);
     let object = json!({
-        "apiVersion": entry.api_version, "kind": entry.kind, "metadata": {"name": name}, "spec": plain,
+        "apiVersion": entry.api_version, "kind": entry.kind, "metadata": {"name": place.name}, "spec": plain,
     });
-    let api = kind_api(client, NAMESPACE, entry);
+    let api = place.api();
     let created = api.create(&PostParams::default(), &serde_json::from_value(object).unwrap()).await.unwrap();
     let uid = created.uid().unwrap();
-    eventually(&format!("{what}: {name} is ready"), || async {
-        is_ready(client, entry, &name).await.then_some(())
-    })
-    .await;
-    let before = standing(client, &uid).await;
-    let stored = api.get(&name).await.unwrap().data["spec"].clone();
+    eventually(&format!("{what}: the object is ready"), || async { is_ready(place).await.then_some(()) })
+        .await;
+    let before = standing(place, &uid).await;
+    let stored = api.get(&place.name).await.unwrap().data["spec"].clone();
 
     let mut with = stored.clone();
     case.set_in(&mut with);
-    match set_spec(client, entry, &name, &with).await {
+    match set_spec(place, &with).await {
         Ok(_) => {}
         // An object of optional fields may have to have one of them.
         Err(kube::Error::Api(status)) if case.bare && status.code == 422 => return,
         Err(error) => panic!("{what} cannot be set: {error}"),
     }
-    eventually(&format!("{what} is seen"), || async {
-        is_observed(client, entry, &name).await.then_some(())
-    })
-    .await;
+    eventually(&format!("{what} is seen"), || async { is_observed(place).await.then_some(()) }).await;
     if !case.bare && !WITHOUT_EFFECT.contains(&what.as_str()) {
         eventually(&format!("{what} has an effect on the children"), || async {
-            (standing(client, &uid).await != before).then_some(())
+            (standing(place, &uid).await != before).then_some(())
         })
         .await;
     }
-    set_spec(client, entry, &name, &stored).await.unwrap();
+    set_spec(place, &stored).await.unwrap();
     let mut last = Vec::new();
-    for _ in 0..600 {
-        last = standing(client, &uid).await;
-        if last == before && is_observed(client, entry, &name).await {
-            return;
+    let restored = async {
+        loop {
+            last = standing(place, &uid).await;
+            if last == before && is_observed(place).await {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
         }
+    };
+    if tokio::time::timeout(TIMEOUT, restored).await.is_err() {
+        let left: Vec<&Value> = last.iter().filter(|child| !before.contains(child)).collect();
+        let lost: Vec<&Value> = before.iter().filter(|child| !last.contains(child)).collect();
+        panic!("{what} leaves a trace: {}\nbut it was {}", json!(left), json!(lost));
     }
-    let left: Vec<&Value> = last.iter().filter(|child| !before.contains(child)).collect();
-    let lost: Vec<&Value> = before.iter().filter(|child| !last.contains(child)).collect();
-    panic!("{what} leaves a trace: {}\nbut it was {}", json!(left), json!(lost));
+    api.delete(&place.name, &DeleteParams::default()).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_optional_field_set_and_removed_again_leaves_no_trace() {
-    let env = Environment::on(Cluster::start().await.unwrap(), all).await;
+    let cluster = Cluster::start().await.unwrap();
+    gateway::install(&cluster.client()).await;
+    let env = Environment::on(cluster, all).await;
     env.allow_failures(|_| true);
     let client = &env.client();
     let crds = all();
@@ -149,14 +169,19 @@ async fn every_optional_field_set_and_removed_again_leaves_no_trace() {
         assert!(found.len() > 5, "{} has optional fields", entry.kind);
         cases.extend(found.into_iter().map(|case| (entry, case)));
     }
-    // Each field takes a while and there are hundreds: WINDLASS_FIELDS=all takes all of them, a plain run one in ten.
+    // There are hundreds: WINDLASS_FIELDS=all takes all of them, a plain run one in ten.
     if std::env::var("WINDLASS_FIELDS").as_deref() != Ok("all") {
         cases = cases.into_iter().step_by(10).collect();
     }
     eprintln!("{} fields", cases.len());
-    stream::iter(cases.into_iter().enumerate())
-        .for_each_concurrent(AT_ONCE, |(number, (entry, case))| leaves_no_trace(client, entry, case, number))
-        .await;
+    // One that fails keeps nobody from learning of the others.
+    let tried = stream::iter(cases).map(|(entry, case)| async move {
+        let what = format!("{}.{}", entry.name, case.path);
+        let tried = AssertUnwindSafe(leaves_no_trace(client, entry, case)).catch_unwind().await;
+        tried.is_err().then_some(what)
+    });
+    let failed: Vec<String> = tried.buffer_unordered(AT_ONCE).filter_map(std::future::ready).collect().await;
+    assert!(failed.is_empty(), "failed, each with its reason above: {failed:#?}");
     env.stop().await;
 }
 
@@ -245,8 +270,9 @@ async fn a_number_that_was_stored_before_its_bound_hurts_nobody() {
     }
     for entry in parents() {
         let name = format!("{}-plain", entry.name);
-        eventually(&format!("{name} is ready beside the others"), || async {
-            is_ready(&client, entry, &name).await.then_some(())
+        let place = &Place { client: &client, entry, namespace: NAMESPACE.to_owned(), name };
+        eventually(&format!("{} is ready beside the others", place.name), || async {
+            is_ready(place).await.then_some(())
         })
         .await;
     }

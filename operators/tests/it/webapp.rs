@@ -36,7 +36,7 @@ pub(crate) fn operator(namespace: &str) -> Operator {
     Operator::new("webapp-operator").crd::<WebApp>().controller(controller(settings).namespace(namespace))
 }
 
-mod gateway;
+pub(crate) mod gateway;
 
 crate::suite::suite!(SUBJECT, operator);
 crate::crash::crash_test!(SUBJECT, operator);

@@ -70,15 +70,23 @@ impl Registry {
             return Ok(());
         }
         if is(request, "", "pods") {
-            limits::set_defaults(self, request, object);
-            service_account::admit(self, request, object)?;
-            priority::resolve(self, request, object)?;
-            runtime_class::apply(self, request, object)?;
+            if self.runs_plugin("LimitRanger") {
+                limits::set_defaults(self, request, object);
+            }
+            if self.runs_plugin("ServiceAccount") {
+                service_account::admit(self, request, object)?;
+            }
+            if self.runs_plugin("Priority") {
+                priority::resolve(self, request, object)?;
+            }
+            if self.runs_plugin("RuntimeClass") {
+                runtime_class::apply(self, request, object)?;
+            }
         } else if is(request, "", "secrets") {
             service_account::fill(self, request, object);
-        } else if is(request, "", "persistentvolumeclaims") {
+        } else if is(request, "", "persistentvolumeclaims") && self.runs_plugin("DefaultStorageClass") {
             classes::of_storage(self, object);
-        } else if is(request, "networking.k8s.io", "ingresses") {
+        } else if is(request, "networking.k8s.io", "ingresses") && self.runs_plugin("DefaultIngressClass") {
             classes::of_ingress(self, object);
         }
         Ok(())
@@ -92,8 +100,12 @@ impl Registry {
         old: Option<&Value>,
     ) -> Result<()> {
         let Some(object) = object else { return Ok(()) };
-        limits::check(self, request, object, old)?;
-        pod_security::check(self, request, object, old)?;
+        if self.runs_plugin("LimitRanger") {
+            limits::check(self, request, object, old)?;
+        }
+        if self.runs_plugin("PodSecurity") {
+            pod_security::check(self, request, object, old)?;
+        }
         if priority::concerns(request) {
             priority::check_class(self, request, object)?;
         }

@@ -5,12 +5,14 @@ use std::{io, net::IpAddr, sync::Arc, time::Duration};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use rustls::{
     CertificateError, ClientConfig, RootCertStore,
+    crypto::CryptoProvider,
     pki_types::{CertificateDer, ServerName, UnixTime, pem::PemObject},
     time_provider::TimeProvider,
 };
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::{TlsConnector, client::TlsStream};
 
+use super::pinned::Bundle;
 use crate::environment::Environment;
 
 /// How a webhook's certificate is checked.
@@ -37,16 +39,19 @@ impl TimeProvider for Now {
 impl Config {
     /// Trusts the bundle, or what the system trusts.
     pub(super) fn new(bundle: Option<&str>, environment: &Environment) -> Result<Self, String> {
-        let roots = match bundle {
-            Some(bundle) if !bundle.is_empty() => from_bundle(bundle)?,
-            _ => from_system(),
-        };
         let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let config = ClientConfig::builder_with_details(provider, Arc::new(Now(environment.clone())))
+        let now = Arc::new(Now(environment.clone()));
+        let config = ClientConfig::builder_with_details(Arc::clone(&provider), now)
             .with_safe_default_protocol_versions()
-            .map_err(|error| error.to_string())?
-            .with_root_certificates(roots)
-            .with_no_client_auth();
+            .map_err(|error| error.to_string())?;
+        let config = match bundle {
+            Some(bundle) if !bundle.is_empty() => {
+                let verifier = Arc::new(from_bundle(bundle, provider)?);
+                config.dangerous().with_custom_certificate_verifier(verifier)
+            }
+            _ => config.with_root_certificates(from_system()),
+        };
+        let config = config.with_no_client_auth();
         Ok(Self(TlsConnector::from(Arc::new(config))))
     }
 
@@ -60,15 +65,16 @@ impl Config {
     }
 }
 
-fn from_bundle(bundle: &str) -> Result<RootCertStore, String> {
+fn from_bundle(bundle: &str, provider: Arc<CryptoProvider>) -> Result<Bundle, String> {
     let unusable = || "unable to load root certificates: unable to parse bytes as PEM block".to_owned();
     let pem = STANDARD.decode(bundle).map_err(|_| unusable())?;
-    let mut roots = RootCertStore::empty();
+    let (mut roots, mut certificates) = (RootCertStore::empty(), Vec::new());
     for certificate in CertificateDer::pem_slice_iter(&pem) {
         let certificate = certificate.map_err(|_| unusable())?;
-        roots.add(certificate).map_err(|_| unusable())?;
+        roots.add(certificate.clone()).map_err(|_| unusable())?;
+        certificates.push(certificate);
     }
-    if roots.is_empty() { Err(unusable()) } else { Ok(roots) }
+    if roots.is_empty() { Err(unusable()) } else { Bundle::new(certificates, roots, provider) }
 }
 
 fn from_system() -> RootCertStore {

@@ -3,6 +3,7 @@
 use std::{ffi::OsString, path::PathBuf, time::Duration};
 
 use clap::Args;
+use windlass::{CertificateSource, MetricsEndpoint, Placement};
 
 use super::{operators::operator_names, project::ConnectionArgs};
 
@@ -81,6 +82,60 @@ pub(crate) struct OnlyArgs {
     pub(crate) only: Vec<String>,
 }
 
+/// By which names they run, and where their metrics are.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct PlacedArgs {
+    /// Name everything as kubebuilder does behind this prefix: `pod-operator-` makes the Deployment
+    /// `pod-operator-controller-manager`
+    #[arg(long, value_name = "PREFIX")]
+    pub(crate) name_prefix: Option<String>,
+
+    /// Let cert-manager issue the certificate of the webhooks instead of the operator; a chart has a value for that, which
+    /// this turns on
+    #[arg(long)]
+    pub(crate) cert_manager: bool,
+
+    /// Where the Pods serve /metrics, as :PORT [default: :8443]
+    #[arg(long, value_name = "ADDRESS", value_parser = MetricsEndpoint::parse_port)]
+    pub(crate) metrics_bind_address: Option<u16>,
+
+    /// Serve metrics with TLS, and only to whom the API server lets read them [default: true]
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub(crate) metrics_secure: Option<bool>,
+}
+
+impl PlacedArgs {
+    /// What was asked for, in place of what is usual.
+    pub(crate) fn over(&self, usual: Placement) -> Placement {
+        let metrics = MetricsEndpoint {
+            port: self.metrics_bind_address.unwrap_or(usual.metrics.port),
+            secure: self.metrics_secure.unwrap_or(usual.metrics.secure),
+        };
+        let certificates =
+            if self.cert_manager { CertificateSource::CertManager } else { usual.certificates };
+        let name_prefix = self.name_prefix.clone().or(usual.name_prefix);
+        Placement { name_prefix, certificates, metrics, ..usual }
+    }
+
+    /// The flags once more, for a command that somebody is to copy.
+    pub(crate) fn flags(&self) -> String {
+        let mut flags = String::new();
+        if let Some(prefix) = &self.name_prefix {
+            flags += &format!(" --name-prefix {prefix}");
+        }
+        if self.cert_manager {
+            flags += " --cert-manager";
+        }
+        if let Some(port) = self.metrics_bind_address {
+            flags += &format!(" --metrics-bind-address :{port}");
+        }
+        if let Some(secure) = self.metrics_secure {
+            flags += &format!(" --metrics-secure={secure}");
+        }
+        flags
+    }
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct OperatorsInstallArgs {
     #[command(flatten)]
@@ -103,10 +158,8 @@ pub(crate) struct OperatorsDeployArgs {
     pub(crate) common: DeployArgs,
     #[command(flatten)]
     pub(crate) which: OnlyArgs,
-    /// Name everything as kubebuilder does behind this prefix: `pod-operator-` makes the Deployment
-    /// `pod-operator-controller-manager`
-    #[arg(long, value_name = "PREFIX")]
-    pub(crate) name_prefix: Option<String>,
+    #[command(flatten)]
+    pub(crate) placed: PlacedArgs,
 }
 
 #[derive(Debug, Args)]
@@ -115,10 +168,8 @@ pub(crate) struct OperatorsUndeployArgs {
     pub(crate) common: UndeployArgs,
     #[command(flatten)]
     pub(crate) which: OnlyArgs,
-    /// Name everything as kubebuilder does behind this prefix: `pod-operator-` makes the Deployment
-    /// `pod-operator-controller-manager`
-    #[arg(long, value_name = "PREFIX")]
-    pub(crate) name_prefix: Option<String>,
+    #[command(flatten)]
+    pub(crate) placed: PlacedArgs,
 }
 
 /// What may be overruled.

@@ -149,7 +149,7 @@ pub(crate) struct ImageLoadArgs {
 /// Where an image is read from.
 #[derive(Debug, Args)]
 pub(crate) struct FromArgs {
-    /// Where the image is: oci:DIR or oci-archive:FILE; if unset, where `build` puts it
+    /// Where the image is: oci:DIR or oci-archive:FILE; if unset, what the last build made
     #[arg(long, value_name = "WHERE")]
     pub(crate) from: Option<Source>,
 }

@@ -4,7 +4,7 @@ use std::{ffi::OsString, path::PathBuf};
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::{operators::operator_names, output::OutputArgs};
+use super::{deploy::PlacedArgs, operators::operator_names, output::OutputArgs};
 
 /// In what form an operator is packed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -228,7 +228,9 @@ pub(crate) struct CatalogRenderArgs {
 Examples:
   windlass operators manifests --out config
   windlass operators manifests --only memcached \\
-    --format helm --out chart")]
+    --format helm --out chart
+  windlass operators manifests --name-prefix pod-operator- \\
+    --metrics-bind-address :8080 --metrics-secure=false")]
 pub(crate) struct OperatorsManifestsArgs {
     /// In what form
     #[arg(long, value_enum, default_value_t)]
@@ -241,6 +243,9 @@ pub(crate) struct OperatorsManifestsArgs {
     /// These operators only
     #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = operator_names())]
     pub(crate) only: Vec<String>,
+
+    #[command(flatten)]
+    pub(crate) placed: PlacedArgs,
 
     #[command(flatten)]
     pub(crate) facts: FactsArgs,
@@ -259,6 +264,9 @@ pub(crate) struct OperatorsBundleArgs {
     /// These operators only
     #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = operator_names())]
     pub(crate) only: Vec<String>,
+
+    #[command(flatten)]
+    pub(crate) placed: PlacedArgs,
 
     #[command(flatten)]
     pub(crate) facts: FactsArgs,

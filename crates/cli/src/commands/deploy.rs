@@ -92,7 +92,8 @@ fn agreed(loss: &Loss, given: Option<usize>) -> bool {
         return false;
     }
     let mut stdout = anstream::stdout().lock();
-    let question = format!("type {} to delete these {} objects: ", loss.total, loss.total);
+    let these = if loss.total == 1 { "this object".into() } else { format!("these {} objects", loss.total) };
+    let question = format!("type {} to delete {these}: ", loss.total);
     if write!(stdout, "{question}").and_then(|()| stdout.flush()).is_err() {
         return false;
     }

@@ -44,8 +44,8 @@ pub(crate) enum Error {
     Metadata(#[source] serde_json::Error),
     #[error("failed to use {0:?} as a maintainer")]
     Maintainer(String),
-    #[error("--dry-run and --force are not for the format {0}")]
-    OnlyCheck(&'static str),
+    #[error("--force and --output are not for the format {0}")]
+    NotForced(&'static str),
     #[error("failed to find a catalogue in {}", .0.display())]
     NoCatalog(PathBuf),
     #[error("failed to add several bundles with one --image")]
@@ -60,8 +60,8 @@ impl Error {
             Self::IconType(_) => "it must end with .svg, .png, .jpg or .gif".into(),
             Self::UnknownKind { known, .. } => format!("there are {}", known.join(", ")),
             Self::Maintainer(_) => "write 'NAME <MAIL>'".into(),
-            Self::OnlyCheck(_) => {
-                "--check says what differs; a file without its first line is left alone".into()
+            Self::NotForced(_) => {
+                "--dry-run and --check say what differs; a file without its first line is left alone".into()
             }
             Self::NoCatalog(_) => "make one: windlass catalog add".into(),
             Self::OneImage => "add them one after the other".into(),
@@ -76,7 +76,12 @@ impl Error {
 
 /// `windlass manifests --format yaml|helm|olm`.
 pub(super) async fn manifests(args: &ManifestsArgs, printer: Printer) -> Result<(), CommandError> {
-    let source = Source::project(&args.only, &args.arguments).await?;
+    let mut arguments = args.arguments.clone();
+    if let (PackageFormat::Kustomize, Some(image)) = (args.format, &args.facts.image) {
+        // The program writes these files itself, and keeps the image that they name unless it is told another.
+        arguments.push(format!("--image={image}").into());
+    }
+    let source = Source::project(&args.only, &arguments).await?;
     let facts = source.facts(&args.facts).await?;
     let command = format!("windlass manifests --format {}", word(args.format));
     pack(
@@ -97,9 +102,10 @@ pub(super) async fn operators_manifests(
     args: &OperatorsManifestsArgs,
     printer: Printer,
 ) -> Result<(), CommandError> {
-    let source = Source::Operators { only: args.only.clone() };
+    let source = Source::Operators { only: args.only.clone(), placed: args.placed.clone() };
     let facts = source.facts(&args.facts).await?;
-    let command = format!("windlass operators manifests --format {}{}", word(args.format), only(&args.only));
+    let (format, chosen) = (word(args.format), only(&args.only));
+    let command = format!("windlass operators manifests --format {format}{chosen}{}", args.placed.flags());
     pack(
         &source,
         facts,
@@ -132,9 +138,9 @@ pub(super) async fn operators_bundle(
     args: &OperatorsBundleArgs,
     printer: Printer,
 ) -> Result<(), CommandError> {
-    let source = Source::Operators { only: args.only.clone() };
+    let source = Source::Operators { only: args.only.clone(), placed: args.placed.clone() };
     let facts = source.facts(&args.facts).await?;
-    let command = format!("windlass operators bundle{}", only(&args.only));
+    let command = format!("windlass operators bundle{}{}", only(&args.only), args.placed.flags());
     let out = Some(args.out.clone());
     pack(&source, facts, PackageFormat::Olm, out, command, &args.channels, &args.write, printer).await
 }

@@ -101,13 +101,13 @@ async fn an_operator_is_deployed_upgraded_undone_and_taken_out_and_no_object_is_
     // Without a terminal nobody is asked, and nothing is deleted.
     let said = bed.fails(&["operators", "uninstall", "--only", "memcached"]);
     assert!(
-        said.contains("memcacheds.cache.example.com has 1 objects: Memcached default/memcached-sample"),
+        said.contains("memcacheds.cache.example.com has 1 object: Memcached default/memcached-sample"),
         "{said}"
     );
     assert!(said.contains("hint: to lose them, say how many: --delete-objects=1"), "{said}");
     let said = bed.ok(&["operators", "undeploy", "--only", "memcached"]);
     assert!(
-        said.contains("kept CustomResourceDefinition memcacheds.cache.example.com and its 1 objects"),
+        said.contains("kept CustomResourceDefinition memcacheds.cache.example.com and its 1 object"),
         "{said}"
     );
     assert!(bed.has_sample().await);

@@ -7,6 +7,7 @@ mod command;
 mod crd;
 mod deploy;
 mod dev;
+mod envtest;
 mod package;
 mod page;
 mod restart;

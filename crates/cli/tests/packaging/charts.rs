@@ -41,6 +41,29 @@ fn what_helm_renders_by_default_is_what_kustomize_builds() {
 }
 
 #[test]
+fn with_cert_manager_it_is_what_kustomize_builds_for_that() {
+    let place = Place::new();
+    for only in ["", "database"] {
+        let chart = packed(&place, only, "helm");
+        let config = place.path(&format!("issued-{only}"));
+        let mut command = windlass();
+        command.args(["operators", "manifests", "--cert-manager", "--out"]).arg(&config);
+        command.args((!only.is_empty()).then_some(format!("--only={only}")));
+        run(&mut command);
+        let chosen = ["--set", "namespace.create=true", "--set", "webhooks.certManager=true"];
+        let all = rendered(&chart, &namespace(only), &chosen);
+        assert_same(&all, &kustomized(&config), only);
+        assert_eq!(of_kind(&all, "Certificate").len(), 1);
+        let watched = [&chosen[..], &["--set", "watchNamespaces={a}"]].concat();
+        let args = of_kind(&rendered(&chart, "x", &watched), "Deployment")[0].to_string();
+        assert!(args.contains("--webhook-cert-path=") && args.contains("--watch-namespaces=a"), "{args}");
+    }
+    // What has no webhooks has nothing to choose.
+    let values = std::fs::read_to_string(packed(&place, "memcached", "helm").join("values.yaml")).unwrap();
+    assert!(!values.contains("certManager"), "{values}");
+}
+
+#[test]
 fn one_operator_alone_is_granted_nothing_for_secrets() {
     let place = Place::new();
     let all = rendered(&packed(&place, "memcached", "helm"), "x", &[]);

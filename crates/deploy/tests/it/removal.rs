@@ -144,7 +144,7 @@ async fn a_definition_with_objects_goes_only_with_their_number_and_one_without_a
         );
     }
     let told = bed.told();
-    assert!(told.contains(&"crates.example.com has 1 objects: Crate default/a".to_owned()), "{told:#?}");
+    assert!(told.contains(&"crates.example.com has 1 object: Crate default/a".to_owned()), "{told:#?}");
     uninstall(&bed, Some(1), options()).await.unwrap();
     assert!(!is_defined(&bed).await);
     bed.deploy(&crated()).await.unwrap();

@@ -104,6 +104,14 @@ pub enum Error {
         /// What is wrong with it.
         why: String,
     },
+    /// The environment names a proxy that cannot be used.
+    #[error("failed to use the proxy of {variable}: {why}")]
+    Proxy {
+        /// The variable.
+        variable: String,
+        /// What is wrong with it.
+        why: String,
+    },
     /// An image is pushed under a tag.
     #[error("{0} names a digest, which nobody can choose")]
     ByDigest(String),
@@ -141,6 +149,9 @@ impl Error {
             }
             Self::Refused { status: StatusCode::METHOD_NOT_ALLOWED, .. } => {
                 "it may be read-only, as mirrors are".into()
+            }
+            Self::Proxy { variable, .. } => {
+                format!("write http://HOST:PORT into {variable}, or unset it; NO_PROXY=HOST leaves one registry out")
             }
             Self::ByDigest(_) => "leave out what begins with @".into(),
             Self::Mismatch { .. } => "run the same command again; if it stays so, the registry has lost content".into(),

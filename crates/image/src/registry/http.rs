@@ -1,5 +1,6 @@
 //! One repository of a registry over HTTP: TLS, who we are, and one request after another until it is answered.
 
+mod connect;
 mod tls;
 
 use std::{sync::Mutex, time::Duration};
@@ -7,14 +8,14 @@ use std::{sync::Mutex, time::Duration};
 use bytes::Bytes;
 use http::{
     HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Uri,
-    header::{AUTHORIZATION, LOCATION, USER_AGENT},
+    header::{AUTHORIZATION, LOCATION, PROXY_AUTHORIZATION, USER_AGENT},
 };
 use http_body_util::{BodyExt, Limited};
 use hyper_rustls::HttpsConnector;
-use hyper_util::client::legacy::{Client, connect::HttpConnector};
+use hyper_util::client::legacy::Client;
 
 use super::{
-    Error, Keyring, Login, Retry,
+    Error, Keyring, Login, Proxies, Retry,
     body::{Watched, Watcher},
     retry::{Failure, after, is_passing},
 };
@@ -49,6 +50,8 @@ pub struct Options {
     pub retry: Retry,
     /// Another repository of the registry, from which blobs are taken that are there.
     pub mount_from: Option<String>,
+    /// The proxies on the way; none unless set.
+    pub proxies: Proxies,
 }
 
 /// A repository that can be reached.
@@ -61,7 +64,8 @@ pub struct Repository {
     pub(super) mount_from: Option<String>,
     access: Access,
     base: String,
-    client: Client<HttpsConnector<HttpConnector>, Watched>,
+    client: Client<HttpsConnector<connect::Connector>, Watched>,
+    proxies: Proxies,
     /// The header that was last accepted.
     authorization: Mutex<Option<HeaderValue>>,
 }
@@ -140,6 +144,7 @@ impl Repository {
             access,
             base: format!("https://{}", reference.api_host()),
             client: tls::client(options)?,
+            proxies: options.proxies.clone(),
             authorization: Mutex::new(None),
         };
         if options.insecure && !repository.speaks_tls().await {
@@ -260,6 +265,11 @@ impl Repository {
     ) -> Result<Answer, Failure> {
         let agent = concat!("windlass/", env!("CARGO_PKG_VERSION"));
         request.headers_mut().insert(USER_AGENT, HeaderValue::from_static(agent));
+        // Within TLS the proxy hears nothing: it was told when the connection was made.
+        let proxy = self.proxies.of(request.uri()).filter(|_| request.uri().scheme_str() == Some("http"));
+        if let Some(authorization) = proxy.and_then(|proxy| proxy.authorization.clone()) {
+            request.headers_mut().insert(PROXY_AUTHORIZATION, authorization);
+        }
         let unreachable = |why: String| Failure::Passing {
             error: Error::Unreachable { host: host.to_owned(), why },
             after: None,

@@ -3,6 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 
+mod proxy;
 mod server;
 
 use std::{net::TcpListener, sync::Arc, time::Duration};

@@ -54,6 +54,55 @@ fn every_object_has_a_file_and_unknown_ones_too() {
 }
 
 #[test]
+fn cert_manager_is_a_choice_that_adds_what_it_needs() {
+    let (plain, mut issued) = (shop_with(&[]), shop_with(&[]).all().to_vec());
+    issued.push(json!({
+        "apiVersion": "cert-manager.io/v1", "kind": "Certificate", "metadata": {"name": "shop-serving", "namespace": crate::RELEASE_NAMESPACE},
+    }));
+    for object in &mut issued {
+        match kind(object) {
+            "CustomResourceDefinition" => {
+                object["metadata"]["annotations"] = json!({"cert-manager.io/inject-ca-from": "a/b"});
+            }
+            "Deployment" => {
+                let pod = &mut object["spec"]["template"]["spec"];
+                pod["containers"][0]["args"].as_array_mut().unwrap().push("--webhook-cert-path=/x".into());
+                pod["hostAliases"] = json!([{"ip": "::1"}]);
+            }
+            _ => {}
+        }
+    }
+    let files = chart(&facts("1.2.0"), &plain.clone().cert_managed(issued.clone(), false)).unwrap();
+    let has = |path: &str, text: &str| {
+        let found = files.get(path).unwrap();
+        assert!(found.contains(text), "{text} in {found}");
+    };
+    let when = "{{- if $.Values.webhooks.certManager }}\n";
+    has("templates/certificate-serving.yaml", when);
+    has(
+        "templates/crds/carts.shop.com.yaml",
+        &format!("    {when}    cert-manager.io/inject-ca-from: a/b\n    {{{{- end }}}}"),
+    );
+    has(
+        "templates/deployment.yaml",
+        &format!("        {when}        - --webhook-cert-path=/x\n        {{{{- end }}}}"),
+    );
+    has(
+        "templates/deployment.yaml",
+        &format!("      {when}      hostAliases:\n      - ip: \"::1\"\n      {{{{- end }}}}"),
+    );
+    has("values.yaml", "  certManager: false");
+    let usual = chart(&facts("1.2.0"), &plain.clone().cert_managed(issued, true)).unwrap();
+    assert!(usual.get("values.yaml").unwrap().contains("  certManager: true"));
+    // A change that is no addition is not guessed at.
+    let mut odd = plain.all().to_vec();
+    odd.push(json!({"kind": "Certificate", "metadata": {"name": "c"}}));
+    odd.iter_mut().find(|object| kind(object) == "Deployment").unwrap()["spec"]["replicas"] = json!(7);
+    let error = chart(&facts("1.2.0"), &plain.cert_managed(odd, false)).unwrap_err();
+    assert!(error.to_string().contains("with cert-manager 1 becomes 7"), "{error}");
+}
+
+#[test]
 fn nothing_says_the_names_that_stand_for_others() {
     for (path, text) in shop().iter() {
         let named = text.contains(crate::RELEASE_NAMESPACE) || text.contains(WATCHED_NAMESPACE);

@@ -8,7 +8,7 @@ use tokio::{
 };
 
 /// Nothing here takes long; this is for machines that are very busy.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(crate) struct Browser {
     pub(crate) host: String,
@@ -57,7 +57,7 @@ impl Browser {
         let mut stream = TcpStream::connect(&self.host).await.unwrap();
         stream.write_all(request.as_bytes()).await.unwrap();
         let mut answer = Vec::new();
-        tokio::time::timeout(PATIENCE, stream.read_to_end(&mut answer)).await.unwrap().unwrap();
+        tokio::time::timeout(TIMEOUT, stream.read_to_end(&mut answer)).await.unwrap().unwrap();
         let text = String::from_utf8(answer).unwrap();
         let (head, body) = text.split_once("\r\n\r\n").unwrap();
         let status = head.split(' ').nth(1).unwrap().parse().unwrap();
@@ -90,7 +90,7 @@ impl Events {
                 self.text.push_str(&String::from_utf8_lossy(&buffer[..length]));
             }
         };
-        tokio::time::timeout(PATIENCE, listen).await.unwrap_or_else(|_| panic!("not seen: {what}"));
+        tokio::time::timeout(TIMEOUT, listen).await.unwrap_or_else(|_| panic!("not seen: {what}"));
     }
 
     /// Until everything that is there has been told.

@@ -12,7 +12,7 @@ use kube::{
 };
 
 use super::{
-    CertificateSource, Operator, Placement, manifests,
+    CertificateSource, MetricsEndpoint, Operator, Placement, manifests,
     settings::{Given, Kinds, Namespaces},
 };
 use crate::error::chain;
@@ -125,6 +125,9 @@ struct ManifestsArgs {
     /// Write nothing, and fail if a file is not as it would be written
     #[arg(long, requires = "out")]
     check: bool,
+    /// Write nothing, and say what would be written
+    #[arg(long, requires = "out", conflicts_with = "check")]
+    dry_run: bool,
     /// Leave these kinds out, by the names of their CRDs, separated by commas
     #[arg(long, value_name = "CRDS")]
     disable_kinds: Option<Kinds>,
@@ -146,6 +149,12 @@ struct Target {
     /// Let cert-manager issue the certificate of the webhooks instead of the operator
     #[arg(long)]
     cert_manager: bool,
+    /// Where the Pods serve /metrics, as :PORT [default: :8443]
+    #[arg(long, value_name = "ADDRESS", value_parser = MetricsEndpoint::parse_port)]
+    metrics_bind_address: Option<u16>,
+    /// Serve metrics with TLS, and only to whom the API server lets read them [default: true]
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    metrics_secure: Option<bool>,
 }
 
 /// Parses a command line and carries it out.
@@ -247,11 +256,16 @@ impl Target {
         if let Some(namespaces) = self.watch_namespaces {
             operator.namespaces = namespaces.0;
         }
+        let usual = MetricsEndpoint::default();
         Placement {
             namespace: self.namespace.unwrap_or_else(|| format!("{}-system", operator.name())),
             image: image.unwrap_or_else(|| format!("{}:latest", operator.name())),
             replicas,
             name_prefix: self.name_prefix,
+            metrics: MetricsEndpoint {
+                port: self.metrics_bind_address.unwrap_or(usual.port),
+                secure: self.metrics_secure.unwrap_or(usual.secure),
+            },
             certificates: if self.cert_manager {
                 CertificateSource::CertManager
             } else {

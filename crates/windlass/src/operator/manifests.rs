@@ -9,11 +9,13 @@ use super::Operator;
 use crate::rbac::Reach;
 
 mod kinds;
+mod metrics;
 mod monitoring;
 mod names;
 mod network;
 mod webhooks;
 
+pub use metrics::MetricsEndpoint;
 pub(super) use webhooks::{secret_name, service};
 
 /// Where and how the operator is to run.
@@ -30,6 +32,8 @@ pub struct Placement {
     /// What stands before every name, as kubebuilder has it: `pod-operator-` makes the Deployment
     /// `pod-operator-controller-manager`. Without it everything begins with the operator's name.
     pub name_prefix: Option<String>,
+    /// Where metrics are served, and to whom.
+    pub metrics: MetricsEndpoint,
 }
 
 impl Placement {
@@ -41,6 +45,7 @@ impl Placement {
             replicas: 1,
             certificates: CertificateSource::default(),
             name_prefix: None,
+            metrics: MetricsEndpoint::default(),
         }
     }
 }
@@ -71,13 +76,13 @@ impl Operator {
     /// in the operator's own namespace what leader election needs. For people there are roles to administer, edit and
     /// view each kind, which nobody is bound to.
     pub fn rbac_manifests(&self, namespace: &str) -> Vec<Value> {
-        let mut manifests = self.working_roles(namespace);
+        let mut manifests = self.working_roles(namespace, MetricsEndpoint::default());
         manifests.extend(self.certificate_roles(namespace));
         manifests
     }
 
     /// Everything but what keeping certificates takes.
-    fn working_roles(&self, namespace: &str) -> Vec<Value> {
+    fn working_roles(&self, namespace: &str, metrics: MetricsEndpoint) -> Vec<Value> {
         let name = self.name();
         let mut manifests = vec![labelled(
             self,
@@ -105,7 +110,9 @@ impl Operator {
             ["get", "list", "watch", "create", "update"],
         )];
         manifests.extend(self.role("leader-election", Some(namespace), namespace, &leases));
-        manifests.extend(self.metrics_roles(namespace));
+        if metrics.secure {
+            manifests.extend(self.metrics_roles(namespace));
+        }
         manifests.extend(self.kind_roles());
         manifests
     }
@@ -120,7 +127,7 @@ impl Operator {
         let namespace = &placement.namespace;
         let mut manifests = vec![labelled(self, namespace_manifest(), namespace, None)];
         manifests.extend(self.crd_manifests().into_iter().map(|crd| self.with_conversion(crd, placement)));
-        manifests.extend(self.working_roles(namespace));
+        manifests.extend(self.working_roles(namespace, placement.metrics));
         if placement.certificates == CertificateSource::Operator {
             manifests.extend(self.certificate_roles(namespace));
         }
@@ -130,35 +137,6 @@ impl Operator {
         manifests.extend(self.disruption_budget(placement));
         manifests.extend(self.webhook_configurations(placement));
         manifests
-    }
-
-    /// What serving metrics only to whom may see them takes, and a role for those who may.
-    fn metrics_roles(&self, namespace: &str) -> Vec<Value> {
-        let name = self.name();
-        let ask = [
-            crate::rbac::rule("authentication.k8s.io", ["tokenreviews"], ["create"]),
-            crate::rbac::rule("authorization.k8s.io", ["subjectaccessreviews"], ["create"]),
-        ];
-        let mut manifests = self.role("metrics-auth", None, namespace, &ask).to_vec();
-        let read = json!({
-            "apiVersion": "rbac.authorization.k8s.io/v1",
-            "kind": "ClusterRole",
-            "rules": [{ "nonResourceURLs": ["/metrics"], "verbs": ["get"] }],
-        });
-        manifests.push(labelled(self, read, &format!("{name}-metrics-reader"), None));
-        manifests
-    }
-
-    fn metrics_service(&self, placement: &Placement) -> Value {
-        let service = json!({
-            "apiVersion": "v1",
-            "kind": "Service",
-            "spec": {
-                "selector": { "app.kubernetes.io/name": self.name() },
-                "ports": [{ "name": "https", "port": 8443, "targetPort": "metrics" }],
-            },
-        });
-        labelled(self, service, &format!("{}-metrics", self.name()), Some(&placement.namespace))
     }
 
     /// The namespaces of the controllers, or of the operator without any; `None` if one of them watches all.
@@ -200,10 +178,14 @@ impl Operator {
     }
 
     /// The command line in a cluster. Namespaces that the program does not say itself must reach it.
-    fn arguments(&self) -> Vec<String> {
-        let fixed =
-            ["run", "--leader-elect", "--metrics-bind-address=:8443", "--health-probe-bind-address=:8081"];
+    fn arguments(&self, placement: &Placement) -> Vec<String> {
+        let MetricsEndpoint { port, secure } = placement.metrics;
+        let metrics = format!("--metrics-bind-address=:{port}");
+        let fixed = ["run", "--leader-elect", &metrics, "--health-probe-bind-address=:8081"];
         let mut arguments: Vec<String> = fixed.map(ToOwned::to_owned).into();
+        if !secure {
+            arguments.push("--metrics-secure=false".into());
+        }
         if !self.namespaces.is_empty() {
             arguments.push(format!("--watch-namespaces={}", self.namespaces.join(",")));
         }
@@ -242,9 +224,10 @@ impl Operator {
             // As kubebuilder calls it, so that patches and `kubectl logs -c` fit.
             "name": "manager",
             "image": placement.image,
-            "args": self.arguments(),
+            "args": self.arguments(placement),
             "ports": [
-                { "name": "metrics", "containerPort": 8443 }, { "name": "probes", "containerPort": 8081 }
+                { "name": "metrics", "containerPort": placement.metrics.port },
+                { "name": "probes", "containerPort": 8081 },
             ],
             "env": [{
                 "name": "POD_NAME", "valueFrom": { "fieldRef": { "fieldPath": "metadata.name" } }

@@ -5,7 +5,7 @@ use k8s_openapi::{
     apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
 };
 use kube::{
-    Api, CustomResourceExt,
+    Api, Client, CustomResourceExt,
     api::{DeleteParams, Patch, PatchParams, PostParams},
 };
 use serde_json::json;
@@ -17,13 +17,13 @@ use crate::bed::{Bed, eventually};
 const CRD: &str = "httproutes.gateway.networking.k8s.io";
 
 /// Installs what a WebApp needs of Gateway API. Its own definition says more.
-async fn install(bed: &Bed) {
+pub(crate) async fn install(client: &Client) {
     let mut crd = HTTPRoute::crd();
     // The API server lets nobody else define kinds of its own project without this word.
     crd.metadata.annotations = Some(
         [("api-approved.kubernetes.io".to_owned(), "unapproved, for a test of Windlass".to_owned())].into(),
     );
-    Api::all(bed.client.clone()).create(&PostParams::default(), &crd).await.unwrap();
+    Api::all(client.clone()).create(&PostParams::default(), &crd).await.unwrap();
 }
 
 async fn remove(bed: &Bed) {
@@ -68,7 +68,7 @@ pub(super) async fn the_gateway_that_is_named_is_used_once_there_is_gateway_api(
     SUBJECT.merge(&bed, "it", json!({"spec": {"route": {"type": "Auto"}}})).await;
     SUBJECT.settled(&bed, "it", 1).await;
 
-    install(&bed).await;
+    install(&bed.client).await;
     let made = eventually("there is a route and no Ingress", || async {
         let found = bed.api::<HTTPRoute>().get_opt("it").await.ok().flatten()?;
         bed.api::<Ingress>().get_opt("it").await.unwrap().is_none().then_some(found)

@@ -22,15 +22,13 @@ pub(crate) async fn uninstall(args: &OperatorsUninstallArgs, printer: Printer) -
 
 pub(crate) async fn deploy(args: &OperatorsDeployArgs, printer: Printer) -> Result<(), Error> {
     let DeployArgs { namespace, image, replicas, .. } = &args.common;
-    let mut place = placed(&args.which.only, namespace.as_deref(), image.as_deref(), *replicas);
-    place.name_prefix.clone_from(&args.name_prefix);
+    let place = args.placed.over(placed(&args.which.only, namespace.as_deref(), image.as_deref(), *replicas));
     let release = release_at(&args.which.only, &place)?;
     super::deploy(&args.common, &release, printer).await
 }
 
 pub(crate) async fn undeploy(args: &OperatorsUndeployArgs, printer: Printer) -> Result<(), Error> {
-    let mut place = placed(&args.which.only, args.common.namespace.as_deref(), None, None);
-    place.name_prefix.clone_from(&args.name_prefix);
+    let place = args.placed.over(placed(&args.which.only, args.common.namespace.as_deref(), None, None));
     let release = release_at(&args.which.only, &place)?;
     super::undeploy(&args.common, &release, printer).await
 }

@@ -13,7 +13,7 @@ use super::{
     Error, PLACE,
     compile::compile,
     package::{self, Package},
-    shown, size,
+    remember, shown, size,
 };
 use crate::{
     args::{Destination, ImageBuildArgs},
@@ -63,13 +63,14 @@ pub(in crate::commands) async fn build(args: &ImageBuildArgs, printer: Printer) 
     printer.fact("image", &reference)?;
     printer.fact("digest", &layout.image(None).map_err(Error::Open)?.digest)?;
     let usual = [Destination::Layout(package.root.join(PLACE))];
-    for output in if outputs.is_empty() { &usual } else { outputs } {
+    let outputs = if outputs.is_empty() { &usual } else { outputs };
+    for output in outputs {
         write(&layout, &reference, output)?;
         let (Destination::Layout(path) | Destination::Archive(path) | Destination::DockerArchive(path)) =
             output;
         printer.fact("written", shown(path))?;
     }
-    Ok(())
+    Ok(remember(&package.root, outputs)?)
 }
 
 /// The platforms that are asked for, or those of the programs that are given, or this machine's; each once.

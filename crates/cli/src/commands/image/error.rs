@@ -42,6 +42,8 @@ pub(crate) enum Error {
     Password(#[source] io::Error),
     #[error(transparent)]
     Registry(#[from] registry::Error),
+    #[error("the last build wrote an image for docker load alone, which cannot be read here")]
+    NotReadable,
     #[error("the image has no name")]
     Unnamed,
     #[error("failed to find anything that loads images: no containerd, docker or podman is here")]
@@ -76,6 +78,9 @@ impl Error {
             Self::NoPackage(_) => "`cargo metadata --no-deps` lists those that there are".into(),
             Self::Platforms(_) => "choose one with --platform, or write --output oci-archive:FILE".into(),
             Self::Registry(error) => return error.hint(),
+            Self::NotReadable => {
+                "build with --output oci:DIR or oci-archive:FILE as well, or say with --from which image is meant".into()
+            }
             Self::Unnamed => "give it one with --image".into(),
             Self::NoEngine => {
                 "push it to a registry with `windlass image push`, or write --output docker-archive:FILE".into()

@@ -6,7 +6,9 @@ use std::{
 };
 
 use serde::Serialize;
-use windlass_image::registry::{self, Access, Keyring, Options, PushOptions, Pushed, Repository, Step};
+use windlass_image::registry::{
+    self, Access, Keyring, Options, Proxies, PushOptions, Pushed, Repository, Step,
+};
 
 use super::{Error, open, size};
 use crate::{
@@ -88,7 +90,9 @@ fn options(args: &RegistryArgs) -> Result<Options, Error> {
         None => Keyring::from_environment(|name| std::env::var_os(name), std::env::home_dir().as_deref())
             .map_err(registry::Error::from)?,
     };
-    Ok(Options { insecure: args.insecure, authorities: args.ca_file.clone(), keyring, ..Options::default() })
+    let proxies = Proxies::from_environment(|name| std::env::var(name).ok())?;
+    let (insecure, authorities) = (args.insecure, args.ca_file.clone());
+    Ok(Options { insecure, authorities, keyring, proxies, ..Options::default() })
 }
 
 /// All of standard input, without the end of the line that `echo` writes.

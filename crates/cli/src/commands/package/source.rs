@@ -8,18 +8,21 @@ use std::{
 
 use serde_json::Value;
 use tokio::process::Command;
-use windlass::{CertificateSource, Placement};
+use windlass::{CertificateSource, ConfigTree, Placement};
 use windlass_operators::manifests as seven;
 use windlass_package::{Facts, Objects, RELEASE_NAMESPACE, WATCHED_NAMESPACE};
 
 use super::{Error, facts, objects, printed};
 use crate::{
-    args::{FactsArgs, WriteArgs},
+    args::{FactsArgs, PlacedArgs, WriteArgs},
     error::Error as CommandError,
     operator::samples,
     printer::Printer,
     project::{self, Project, build, build::Manner},
 };
+
+/// What lets cert-manager issue the certificate of a project's webhooks.
+const CERT_MANAGER: &str = "--cert-manager";
 
 /// The folders of `config/` that are for an overlay, or by themselves.
 const OPTIONAL: [&str; 3] = ["grafana", "network-policy", "prometheus"];
@@ -42,7 +45,7 @@ fn parsed<'a>(texts: impl Iterator<Item = &'a str>) -> Result<Vec<Value>, Comman
 /// Where objects come from.
 pub(super) enum Source {
     Project { project: Project, program: PathBuf, arguments: Vec<OsString> },
-    Operators { only: Vec<String> },
+    Operators { only: Vec<String>, placed: PlacedArgs },
 }
 
 impl Source {
@@ -79,7 +82,7 @@ impl Source {
                 facts::from_cargo(&mut facts, &project.root, &package)?;
                 facts
             }
-            Self::Operators { only } => {
+            Self::Operators { only, .. } => {
                 let name =
                     if only.is_empty() { "windlass-operators".to_owned() } else { seven::account(only) };
                 let version = args.version.as_deref().unwrap_or(env!("CARGO_PKG_VERSION"));
@@ -106,27 +109,48 @@ impl Source {
                 let watched = format!("--watch-namespaces={WATCHED_NAMESPACE}");
                 let mut flags = vec![place.as_str()];
                 if certificates {
-                    flags.push("--cert-manager");
+                    flags.push(CERT_MANAGER);
                 }
                 let all = self.ask(facts, &flags).await?;
+                let issued = if certificates { None } else { Some(self.issued(facts, &place).await?) };
                 flags.push(&watched);
                 let objects = objects(all, self.ask(facts, &flags).await?)?;
+                let objects = match issued {
+                    Some(issued) => objects.cert_managed(issued, self.wants_cert_manager()),
+                    None => objects,
+                };
                 Ok(objects.optional(self.optional(facts).await?))
             }
-            Self::Operators { only } => {
+            Self::Operators { only, placed } => {
                 let certificates =
                     if certificates { CertificateSource::CertManager } else { CertificateSource::Operator };
-                let placement =
-                    Placement { certificates, ..seven::placement(RELEASE_NAMESPACE, &facts.image) };
+                let usual = seven::placement(RELEASE_NAMESPACE, &facts.image);
+                let placement = Placement { certificates, ..placed.over(usual) };
+                let issued = Placement { certificates: CertificateSource::CertManager, ..placement.clone() };
+                let issued = seven::shipped(only).manifests(&issued);
                 let all = seven::shipped(only).manifests(&placement);
                 let restricted = seven::shipped(only).namespaces([WATCHED_NAMESPACE]).manifests(&placement);
                 let tree = seven::shipped(only).config_tree(&placement);
                 let files = tree.files().map_err(|error| CommandError::Config(error.into()))?;
                 let texts =
                     files.iter().filter(|file| is_optional(&file.path)).map(|file| file.content.as_str());
-                Ok(objects(all, restricted)?.optional(parsed(texts)?))
+                let objects = objects(all, restricted)?.optional(parsed(texts)?);
+                Ok(objects.cert_managed(issued, placed.cert_manager))
             }
         }
+    }
+
+    /// Whether a chart lets cert-manager issue certificates unless told otherwise.
+    fn wants_cert_manager(&self) -> bool {
+        match self {
+            Self::Project { arguments, .. } => arguments.iter().any(|argument| argument == CERT_MANAGER),
+            Self::Operators { placed, .. } => placed.cert_manager,
+        }
+    }
+
+    /// The objects of a project whose certificate cert-manager issues.
+    async fn issued(&self, facts: &Facts, place: &str) -> Result<Vec<Value>, CommandError> {
+        self.ask(facts, &[place, CERT_MANAGER]).await
     }
 
     /// What the project's program writes to folders that nothing else of `config/` needs.
@@ -155,8 +179,9 @@ impl Source {
     pub(super) async fn placed(&self, facts: &Facts) -> Result<Vec<Value>, CommandError> {
         match self {
             Self::Project { .. } => self.ask(facts, &[]).await,
-            Self::Operators { only } => {
-                Ok(seven::shipped(only).manifests(&seven::placement(&facts.namespace, &facts.image)))
+            Self::Operators { only, placed } => {
+                let placement = placed.over(seven::placement(&facts.namespace, &facts.image));
+                Ok(seven::shipped(only).manifests(&placement))
             }
         }
     }
@@ -165,8 +190,10 @@ impl Source {
     async fn ask(&self, facts: &Facts, flags: &[&str]) -> Result<Vec<Value>, CommandError> {
         let Self::Project { project, program, arguments } = self else { return Ok(Vec::new()) };
         let image = format!("--image={}", facts.image);
-        let own: Vec<String> =
-            arguments.iter().map(|argument| argument.to_string_lossy().into_owned()).collect();
+        // In a chart it is a value, and said once for a bundle.
+        let asked = |argument: &&OsString| flags.is_empty() || **argument != CERT_MANAGER;
+        let own = arguments.iter().filter(asked);
+        let own: Vec<String> = own.map(|argument| argument.to_string_lossy().into_owned()).collect();
         let mut line = vec!["manifests", "--output=json", image.as_str()];
         line.extend(flags);
         line.extend(own.iter().map(String::as_str));
@@ -184,7 +211,7 @@ impl Source {
                 }
                 Ok(found)
             }
-            Self::Operators { only } => {
+            Self::Operators { only, .. } => {
                 let found = seven::samples(only).map_err(|error| CommandError::Generate(error.into()))?;
                 Ok(found.into_iter().map(|(_, sample)| sample).collect())
             }
@@ -199,8 +226,8 @@ impl Source {
         write: &WriteArgs,
         printer: Printer,
     ) -> Result<(), CommandError> {
-        if write.dry_run || write.force || write.output.output.is_some() {
-            return Err(Error::OnlyCheck("kustomize").into());
+        if write.force || write.output.output.is_some() {
+            return Err(Error::NotForced("kustomize").into());
         }
         match self {
             Self::Project { project, program, arguments } => {
@@ -210,8 +237,8 @@ impl Source {
                     .arg("--out")
                     .arg(out.unwrap_or_else(|| "config".into()))
                     .args(arguments);
-                if write.check {
-                    command.arg("--check");
+                for (flag, on) in [("--check", write.check), ("--dry-run", write.dry_run)] {
+                    command.args(on.then_some(flag));
                 }
                 command.current_dir(&project.root).stdin(Stdio::null()).kill_on_drop(true);
                 let failed = |source| project::Error::Run { program: program.clone(), source };
@@ -225,25 +252,39 @@ impl Source {
                     }
                 }
             }
-            Self::Operators { only } => {
+            Self::Operators { only, placed } => {
                 let out = out.unwrap_or_else(|| "config".into());
-                operators_tree(only, facts, &out, write.check, printer)
+                let placement = placed.over(seven::placement(&facts.namespace, &facts.image));
+                let tree = seven::tree_of(only, &placement);
+                let tree = tree.map_err(|error| CommandError::Generate(error.into()))?;
+                operators_tree(&tree, facts, &out, write, printer)
             }
         }
     }
 }
 
 fn operators_tree(
-    only: &[String],
+    tree: &ConfigTree,
     facts: &Facts,
     out: &Path,
-    check: bool,
+    write: &WriteArgs,
     printer: Printer,
 ) -> Result<(), CommandError> {
-    let tree = seven::tree_of(only).map_err(|error| CommandError::Generate(error.into()))?;
     let failed = |error: windlass::ConfigError| CommandError::Config(error.into());
     let count = tree.files().map_err(failed)?.len();
-    if check {
+    if write.dry_run {
+        let changes = tree.changes(out).map_err(failed)?;
+        for (verb, paths) in [("would write", &changes.written), ("would remove", &changes.removed)] {
+            for path in paths {
+                printer.line(format_args!("{verb} {}", out.join(path).display()))?;
+            }
+        }
+        if changes.is_empty() {
+            printer.aside(format_args!("{} is up to date", out.display()))?;
+        }
+        return Ok(());
+    }
+    if write.check {
         let changes = tree.changes(out).map_err(failed)?;
         let names: Vec<String> = changes.written.into_iter().chain(changes.removed).collect();
         if names.is_empty() {

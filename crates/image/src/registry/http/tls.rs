@@ -15,7 +15,7 @@ use rustls::{
     pki_types::{CertificateDer, ServerName, UnixTime, pem::PemObject},
 };
 
-use super::{Options, Watched};
+use super::{Options, Watched, connect::Connector};
 use crate::registry::Error;
 
 /// What is said of a server that answers something else than TLS.
@@ -23,7 +23,7 @@ pub(super) const NOT_TLS: &str = "it does not speak TLS";
 
 const CONNECT: Duration = Duration::from_secs(10);
 
-pub(super) fn client(options: &Options) -> Result<Client<HttpsConnector<HttpConnector>, Watched>, Error> {
+pub(super) fn client(options: &Options) -> Result<Client<HttpsConnector<Connector>, Watched>, Error> {
     let provider = Arc::new(ring::default_provider());
     let builder = ClientConfig::builder_with_provider(provider.clone())
         .with_safe_default_protocol_versions()
@@ -36,9 +36,10 @@ pub(super) fn client(options: &Options) -> Result<Client<HttpsConnector<HttpConn
     } else {
         builder.with_root_certificates(roots(options)?).with_no_client_auth()
     };
-    let mut connector = HttpConnector::new();
-    connector.enforce_http(false);
-    connector.set_connect_timeout(Some(CONNECT));
+    let mut direct = HttpConnector::new();
+    direct.enforce_http(false);
+    direct.set_connect_timeout(Some(CONNECT));
+    let connector = Connector { direct, proxies: Arc::new(options.proxies.clone()) };
     let connector = HttpsConnectorBuilder::new()
         .with_tls_config(config)
         .https_or_http()

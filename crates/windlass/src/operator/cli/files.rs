@@ -23,7 +23,13 @@ pub(super) fn manifests(
     let placement = placed.place.placement(&mut operator, placed.image, placed.replicas);
     let Some(out) = args.out else { return print(&operator.manifests(&placement), placed.print.output) };
     let tree = operator.config_tree(&placement).keep_images(keep_images);
-    if args.check { check(&tree, &out, line) } else { tell(&tree.write(&out)?, &out, "wrote", "removed") }
+    if args.check {
+        return check(&tree, &out, line);
+    }
+    if args.dry_run {
+        return tell(&tree.changes(&out)?, &out, "would write", "would remove");
+    }
+    tell(&tree.write(&out)?, &out, "wrote", "removed")
 }
 
 /// Names what is stale, and how to write it.

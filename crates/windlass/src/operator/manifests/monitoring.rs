@@ -32,19 +32,19 @@ impl Operator {
     }
 
     fn service_monitor(&self, placement: &Placement) -> Value {
+        let scheme = placement.metrics.scheme();
+        // Of the Services with the label below only that of the metrics has a port of this name.
+        let mut endpoint = json!({ "path": "/metrics", "port": scheme, "scheme": scheme });
+        if placement.metrics.secure {
+            endpoint["bearerTokenFile"] = "/var/run/secrets/kubernetes.io/serviceaccount/token".into();
+            // The operator signs the certificate itself; who may read is decided by the token.
+            endpoint["tlsConfig"] = json!({ "insecureSkipVerify": true });
+        }
         let monitor = json!({
             "apiVersion": "monitoring.coreos.com/v1",
             "kind": "ServiceMonitor",
             "spec": {
-                "endpoints": [{
-                    "path": "/metrics",
-                    // Of the Services with the label below only that of the metrics has a port of this name.
-                    "port": "https",
-                    "scheme": "https",
-                    "bearerTokenFile": "/var/run/secrets/kubernetes.io/serviceaccount/token",
-                    // The operator signs the certificate itself; who may read is decided by the token.
-                    "tlsConfig": { "insecureSkipVerify": true },
-                }],
+                "endpoints": [endpoint],
                 "selector": { "matchLabels": self.selector() },
             },
         });

@@ -177,7 +177,8 @@ pub use metrics::Metrics;
 pub use object::{AnyObject, Kind, Object, ObjectKey};
 pub use operator::{
     CertificateSource, Check, ConfigChanges, ConfigError, ConfigFile, ConfigTree, ExplainedRule,
-    InstallError, MetricsEndpoint, NotSynced, Operator, Placement, Probes, Reason, RunError, Task, TaskContext,
+    InstallError, MetricsEndpoint, NotSynced, Operator, Placement, Probes, Reason, RunError, Task,
+    TaskContext,
 };
 pub use predicate::Predicate;
 pub use reconciler::{Action, Reconciler};

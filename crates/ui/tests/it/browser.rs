@@ -8,7 +8,7 @@ use tokio::{
 };
 
 /// Nothing here takes long; this is for machines that are very busy.
-const TIMEOUT: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_mins(1);
 
 pub(crate) struct Browser {
     pub(crate) host: String,
@@ -83,7 +83,7 @@ impl Events {
     /// Listens until all that was heard satisfies a test.
     pub(crate) async fn until(&mut self, what: &str, test: impl Fn(&str) -> bool) {
         let listen = async {
-            let mut buffer = [0; 65536];
+            let mut buffer = vec![0; 65536];
             while !test(&self.text) {
                 let length = self.stream.read(&mut buffer).await.unwrap();
                 assert!(length > 0, "the stream ended before {what}");

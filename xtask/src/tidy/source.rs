@@ -98,7 +98,7 @@ fn collect(folder: &Path, below: &str, files: &mut Vec<(String, String)>) -> Res
         let path = format!("{below}/{}", entry.file_name().to_string_lossy());
         if entry.file_type()?.is_dir() {
             collect(folder, &path, files)?;
-        } else if path.ends_with(".rs") {
+        } else if entry.path().extension().is_some_and(|extension| extension == "rs") {
             let text = fs_err::read_to_string(entry.path())?;
             files.push((path, text));
         }

@@ -67,7 +67,7 @@ async fn an_event_is_gone_an_hour_after_its_last_write() {
 async fn an_event_of_an_earlier_life_of_the_server_expires_too() {
     let start: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
     let (store, clock) = (Arc::new(Store::default()), TokioClock::starting_at(start));
-    let registry = || Registry::new(Arc::clone(&store), Environment::new(clock.clone(), 7)).unwrap();
+    let registry = || Registry::new(Arc::clone(&store), Environment::new(clock, 7)).unwrap();
     let server = Server::of(registry());
     server.post(CORE, &core("a")).await.expect_success();
     drop(server);

@@ -119,20 +119,13 @@ impl PlacedArgs {
 
     /// The flags once more, for a command that somebody is to copy.
     pub(crate) fn flags(&self) -> String {
-        let mut flags = String::new();
-        if let Some(prefix) = &self.name_prefix {
-            flags += &format!(" --name-prefix {prefix}");
-        }
-        if self.cert_manager {
-            flags += " --cert-manager";
-        }
-        if let Some(port) = self.metrics_bind_address {
-            flags += &format!(" --metrics-bind-address :{port}");
-        }
-        if let Some(secure) = self.metrics_secure {
-            flags += &format!(" --metrics-secure={secure}");
-        }
-        flags
+        let flags = [
+            self.name_prefix.as_ref().map(|prefix| format!(" --name-prefix {prefix}")),
+            self.cert_manager.then(|| " --cert-manager".to_owned()),
+            self.metrics_bind_address.map(|port| format!(" --metrics-bind-address :{port}")),
+            self.metrics_secure.map(|secure| format!(" --metrics-secure={secure}")),
+        ];
+        flags.into_iter().flatten().collect()
     }
 }
 

@@ -74,14 +74,15 @@ impl Given {
 
 /// The help: envtest looks there for what a program can do.
 pub(super) fn help(name: &str, flags: &[Flag]) -> String {
-    let mut text = format!(
-        "This is windlass, called as {name}: it takes the place of that program in tests.\n\nFlags:\n"
-    );
-    for flag in flags {
+    let line = |flag: &Flag| {
         let kind = if flag.switch { "" } else { " string" };
-        text += &format!("      --{}{kind}   {}\n", flag.name, flag.about);
-    }
-    text + "\nAny other flag is a warning, and has no effect.\n"
+        format!("      --{}{kind}   {}\n", flag.name, flag.about)
+    };
+    let lines: String = flags.iter().map(line).collect();
+    format!(
+        "This is windlass, called as {name}: it takes the place of that program in tests.\n\nFlags:\n{lines}\n\
+         Any other flag is a warning, and has no effect.\n"
+    )
 }
 
 #[cfg(test)]

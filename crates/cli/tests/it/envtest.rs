@@ -23,7 +23,7 @@ use windlass::{
 use crate::command::windlass;
 
 /// How long anything may take on a busy machine. Nothing waits longer than it must.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_mins(1);
 
 /// A process that ends with the value.
 struct Process(Child);
@@ -111,7 +111,7 @@ fn asked(port: u16, path: &str) -> Option<String> {
 async fn until(what: &str, mut check: impl FnMut() -> bool) {
     let begin = Instant::now();
     while !check() {
-        assert!(begin.elapsed() < PATIENCE, "never happened: {what}");
+        assert!(begin.elapsed() < TIMEOUT, "never happened: {what}");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
@@ -130,7 +130,7 @@ async fn client(port: u16, certificate: &Path) -> Client {
                 return client;
             }
         }
-        assert!(begin.elapsed() < PATIENCE, "the API server never became ready");
+        assert!(begin.elapsed() < TIMEOUT, "the API server never became ready");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
@@ -236,7 +236,7 @@ async fn with_controllers_deployments_become_ready_and_namespaces_go() {
 async fn eventually<F: Future<Output = bool>>(what: &str, mut check: impl FnMut() -> F) {
     let begin = Instant::now();
     while !check().await {
-        assert!(begin.elapsed() < PATIENCE, "never happened: {what}");
+        assert!(begin.elapsed() < TIMEOUT, "never happened: {what}");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }

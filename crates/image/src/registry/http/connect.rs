@@ -89,11 +89,9 @@ fn last(error: &dyn std::error::Error) -> String {
 async fn tunnel(mut stream: TcpStream, uri: &Uri, proxy: &Proxy) -> io::Result<TcpStream> {
     let host = uri.host().unwrap_or_default();
     let whom = format!("{host}:{}", uri.port_u16().unwrap_or(443));
-    let mut request = format!("CONNECT {whom} HTTP/1.1\r\nHost: {whom}\r\n");
-    if let Some(value) = proxy.authorization.as_ref().and_then(|value| value.to_str().ok()) {
-        request += &format!("Proxy-Authorization: {value}\r\n");
-    }
-    request += "\r\n";
+    let login = proxy.authorization.as_ref().and_then(|value| value.to_str().ok());
+    let login = login.map(|value| format!("Proxy-Authorization: {value}\r\n")).unwrap_or_default();
+    let request = format!("CONNECT {whom} HTTP/1.1\r\nHost: {whom}\r\n{login}\r\n");
     stream.write_all(request.as_bytes()).await?;
     let odd = |why: &str| io::Error::other(format!("the proxy {} {why}", place(proxy)));
     let mut head = Vec::new();

@@ -2,7 +2,7 @@
 //!
 //! A connection enters; its certificate becomes an [`Identity`], which travels with every request of the
 //! connection into the [`ApiServer`]. A connection without a certificate is anonymous. How many connections there may
-//! be stands in [`connections`], how long one may be silent in [`connection`].
+//! be stands in `connections`, how long one may be silent in `connection`.
 
 mod connection;
 mod connections;

@@ -26,6 +26,7 @@ mod history;
 mod job;
 mod namespace;
 mod node;
+mod node_affinity;
 mod pod_control;
 mod pod_gc;
 mod pods;

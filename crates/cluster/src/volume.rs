@@ -17,7 +17,7 @@ use windlass::{
     },
 };
 
-use crate::scheduler::filters::node_affinity;
+use crate::node_affinity;
 
 pub(crate) mod binding;
 pub(crate) mod claims;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use windlass::kube;
 
-use crate::objects;
+use crate::count;
 
 /// What went wrong.
 #[derive(Debug, thiserror::Error)]
@@ -76,13 +76,13 @@ pub enum Error {
         why: String,
     },
     /// Objects would be lost, and nobody has said that they may be.
-    #[error("{} would be lost, and nothing was deleted", objects::count(*.total))]
+    #[error("{} would be lost, and nothing was deleted", count::objects(*.total))]
     NotAgreed {
         /// How many.
         total: usize,
     },
     /// Objects that do not go.
-    #[error("{} still there after {} s: {}", count(.objects.len()), limit.as_secs(), .objects.join(", "))]
+    #[error("{} still there after {} s: {}", objects_are(.objects.len()), limit.as_secs(), .objects.join(", "))]
     Remaining {
         /// Which ones, and what keeps them.
         objects: Vec<String>,
@@ -145,8 +145,8 @@ pub enum Error {
     },
 }
 
-fn count(number: usize) -> String {
-    format!("{} {}", objects::count(number), if number == 1 { "is" } else { "are" })
+fn objects_are(number: usize) -> String {
+    format!("{} {}", count::objects(number), if number == 1 { "is" } else { "are" })
 }
 
 fn that_are(number: usize) -> String {

@@ -16,6 +16,7 @@
 
 mod access;
 mod apply;
+mod count;
 mod definitions;
 mod deployer;
 mod diff;

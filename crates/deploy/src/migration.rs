@@ -10,10 +10,10 @@ use windlass::kube::{
 };
 
 use crate::{
-    Tell,
+    Tell, count,
     definitions::storing,
     error::Error,
-    objects::{self, PAGE, resource},
+    objects::{PAGE, resource},
     target::Target,
 };
 
@@ -63,7 +63,7 @@ pub(crate) async fn rewrite(
     let patched =
         target.api(client).patch_status(&target.name, &PatchParams::default(), &Patch::Merge(status)).await;
     patched.map_err(|error| target.failed("change what is stored of", error))?;
-    tell(&format!("stored {} of {} as {version}", objects::count(count), target.name));
+    tell(&format!("stored {} of {} as {version}", count::objects(count), target.name));
     Ok(())
 }
 

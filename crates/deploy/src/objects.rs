@@ -10,7 +10,7 @@ use windlass::kube::{
     core::{ApiResource, GroupVersionKind},
 };
 
-use crate::{Tell, error::Error, target::Target};
+use crate::{Tell, count, error::Error, target::Target};
 
 /// How many objects one answer of the API server holds.
 pub(crate) const PAGE: u32 = 500;
@@ -140,13 +140,8 @@ pub(crate) fn loss(objects: &[(String, Vec<Custom>)]) -> Loss {
 /// Says how many objects there are of each kind, and the names of the first ones.
 pub(crate) fn show(tell: Tell, objects: &[(String, Vec<Custom>)]) {
     for (name, of) in objects.iter().filter(|(_, of)| !of.is_empty()) {
-        tell(&format!("{name} has {}: {}", count(of.len()), names(of)));
+        tell(&format!("{name} has {}: {}", count::objects(of.len()), names(of)));
     }
-}
-
-/// `1 object`, `2 objects`.
-pub(crate) fn count(number: usize) -> String {
-    if number == 1 { "1 object".into() } else { format!("{number} objects") }
 }
 
 pub(crate) fn names(objects: &[Custom]) -> String {

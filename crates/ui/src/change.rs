@@ -7,7 +7,7 @@ use windlass::kube::{
     api::{DeleteParams, DynamicObject, Patch, PatchParams, Preconditions},
 };
 
-use crate::{App, history, kinds::Kind, server::Query};
+use crate::{App, history, kinds::Kind, query::Query};
 
 /// Under this name the page writes.
 const MANAGER: &str = "windlass-page";

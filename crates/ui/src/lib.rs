@@ -24,6 +24,7 @@ pub mod history;
 mod index;
 mod kinds;
 pub mod lines;
+mod query;
 mod row;
 mod runs;
 mod server;

@@ -1,6 +1,6 @@
 //! From a request to its answer: who may ask, and which room answers.
 
-use std::{collections::BTreeMap, convert::Infallible, sync::Arc};
+use std::{convert::Infallible, sync::Arc};
 
 use axum::{
     Router,
@@ -19,7 +19,7 @@ use futures::StreamExt;
 use maud::Markup;
 use serde::Serialize;
 
-use crate::{App, change, guard::HEADERS, stream, views, words::Language};
+use crate::{App, change, guard::HEADERS, query::parse, stream, views, words::Language};
 
 const SCRIPT: &str = include_str!("../assets/page.js");
 const STYLE: &str = include_str!("../assets/page.css");
@@ -27,9 +27,6 @@ const ICON: &str = include_str!("../assets/icon.svg");
 
 /// An object is at most this long in the API server, and a little longer in YAML.
 const LONGEST: usize = 8 * 1024 * 1024;
-
-/// The parameters of a request.
-pub(crate) type Query = BTreeMap<String, String>;
 
 /// All routes, behind the guard.
 pub(crate) fn router(app: Arc<App>) -> Router {
@@ -78,10 +75,6 @@ fn language(headers: &HeaderMap) -> Language {
     let text =
         |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok()).unwrap_or_default();
     Language::of(text(COOKIE), text(ACCEPT_LANGUAGE))
-}
-
-fn parse(query: Option<&str>) -> Query {
-    form_urlencoded::parse(query.unwrap_or_default().as_bytes()).into_owned().collect()
 }
 
 pub(crate) fn html(markup: Markup) -> Response {

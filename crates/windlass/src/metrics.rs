@@ -18,7 +18,7 @@ use prometheus_client::{
     registry::{Metric, Registry},
 };
 
-use crate::{cache::WeakCaches, object::ObjectKey, queue::Queue};
+use crate::{cache::WeakCaches, object::ObjectKey, queue::Queue, runs::RunResult};
 
 mod caches;
 mod client;
@@ -65,17 +65,6 @@ struct QueueLabels {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct NameLabels {
     name: String,
-}
-
-/// How a run ended, as the metrics count it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum RunResult {
-    Success,
-    RequeueAfter,
-    Error,
-    Terminal,
-    Panic,
-    Timeout,
 }
 
 type HistogramFamily<L> = Family<L, Histogram, fn() -> Histogram>;

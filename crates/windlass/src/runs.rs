@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
 pub use self::layer::layer;
-use crate::{Kind, ObjectKey, metrics::RunResult};
+use crate::object::{Kind, ObjectKey};
 
 /// How long recording goes on after somebody looked.
 const LOOKED: Duration = Duration::from_secs(10);
@@ -35,6 +35,17 @@ const LINES: usize = 200;
 const LENGTH: usize = 16 * 1024;
 /// How many keys are known to have been woken and have not run yet.
 const WOKEN: usize = 10_000;
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RunResult {
+    Success,
+    RequeueAfter,
+    Error,
+    Terminal,
+    Panic,
+    Timeout,
+}
 
 /// A run of a reconciler that has ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

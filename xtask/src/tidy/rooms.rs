@@ -8,8 +8,6 @@ const MOST: usize = 500;
 
 /// Files that are longer, and why they may be.
 const LONG: &[(&str, &str)] = &[
-    ("crates/apiserver/src/http.rs", "being redrawn with the registry"),
-    ("crates/apiserver/src/store.rs", "being redrawn with the registry"),
     ("crates/apiserver/src/store/disk/faults.rs", "a disk with every fault, for tests alone"),
     ("operators/src/webapp/api.rs", "the types of one kind, which are read together"),
 ];

@@ -86,7 +86,7 @@ pub(super) fn allows(spec: &DaemonSetSpec, node: &Node) -> (bool, bool) {
     tolerate(&mut pod);
     let name = node.metadata.name.as_deref();
     let elsewhere = pod.node_name.as_deref().is_some_and(|wanted| !wanted.is_empty() && Some(wanted) != name);
-    if elsewhere || !scheduler::filters::node_affinity::allows(&pod, node) {
+    if elsewhere || !crate::node_affinity::allows(&pod, node) {
         return (false, false);
     }
     let tolerations = pod.tolerations.as_deref().unwrap_or_default();

@@ -13,9 +13,9 @@ use super::{
     taints,
     terms::Namespaces,
 };
+use crate::node_affinity;
 
 pub(super) mod inter_pod;
-pub(crate) mod node_affinity;
 pub(crate) mod ports;
 pub(super) mod resources;
 pub(super) mod spread;

@@ -5,12 +5,8 @@
 
 use std::{cmp::Reverse, collections::BTreeMap};
 
-use super::{
-    filters::{Incoming, node_affinity},
-    host::Host,
-    taints,
-    terms::Namespaces,
-};
+use super::{filters::Incoming, host::Host, taints, terms::Namespaces};
+use crate::node_affinity;
 
 mod allocation;
 mod inter_pod;

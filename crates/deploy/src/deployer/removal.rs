@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::{Deployer, History, Identity, Needs, Target};
 use crate::{
+    count,
     error::Error,
     objects::{self, Custom, Loss},
     release::Release,
@@ -164,7 +165,7 @@ impl Deployer<'_> {
         for definition in release.definitions() {
             let target = Target::of(definition);
             let of = custom.iter().find(|(name, _)| *name == target.name).map_or(0, |(_, of)| of.len());
-            (self.tell)(&format!("kept {target} and its {}", objects::count(of)));
+            (self.tell)(&format!("kept {target} and its {}", count::objects(of)));
         }
         let held: Vec<Custom> =
             custom.iter().flat_map(|(_, of)| of).filter(|object| object.is_held()).cloned().collect();

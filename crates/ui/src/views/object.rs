@@ -11,7 +11,7 @@ use crate::{
     App,
     change::{NODE_FAULTS, POD_FAULTS, Target},
     health, history, lines,
-    server::Query,
+    query::Query,
     words::{Language, Words},
 };
 

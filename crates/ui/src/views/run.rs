@@ -9,7 +9,7 @@ use crate::{
     App,
     change::Target,
     history,
-    server::Query,
+    query::Query,
     words::{Language, Words},
 };
 

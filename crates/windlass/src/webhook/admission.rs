@@ -43,7 +43,7 @@ pub trait Validator: Send + Sync + 'static {
         self.validate_create(new, request)
     }
 
-    /// Judges a deletion. Called only if the webhook was registered for it with [`Webhook::on_delete`].
+    /// Judges a deletion. Called only if the webhook was registered for it with [`Webhook::on_delete`](super::Webhook::on_delete).
     fn validate_delete(
         &self,
         object: &Self::Resource,

@@ -9,9 +9,9 @@ use windlass::k8s_openapi::{
 
 use super::{
     super::{host::Host, taints, terms},
-    Refusal, node_affinity,
+    Refusal,
 };
-use crate::{pods, selector};
+use crate::{node_affinity, pods, selector};
 
 /// One constraint, with its selector complete and its defaults set.
 #[derive(Clone, Debug)]

@@ -18,9 +18,9 @@ use windlass::{
 
 use super::{
     super::host::{Host, Resident},
-    Refusal, node_affinity,
+    Refusal,
 };
-use crate::{pods, volume};
+use crate::{node_affinity, pods, volume};
 
 const NO_PROVISIONER: &str = "kubernetes.io/no-provisioner";
 

@@ -28,7 +28,7 @@ fn required(spec: &PodSpec) -> Option<&NodeSelector> {
 }
 
 /// The weights of the preferred terms that match a node, together.
-pub(in super::super) fn preference(spec: &PodSpec, node: &Node) -> i64 {
+pub(crate) fn preference(spec: &PodSpec, node: &Node) -> i64 {
     let affinity = spec.affinity.as_ref().and_then(|affinity| affinity.node_affinity.as_ref());
     let terms = affinity.and_then(|a| a.preferred_during_scheduling_ignored_during_execution.as_ref());
     let matching = terms.into_iter().flatten().filter(|term| matches(&term.preference, node));
@@ -36,7 +36,7 @@ pub(in super::super) fn preference(spec: &PodSpec, node: &Node) -> i64 {
 }
 
 /// The nodes that every term of the required affinity names; `None` if one of them names none.
-pub(super) fn names(spec: &PodSpec) -> Option<BTreeSet<String>> {
+pub(crate) fn names(spec: &PodSpec) -> Option<BTreeSet<String>> {
     let mut all = BTreeSet::new();
     let required = required(spec).filter(|required| !required.node_selector_terms.is_empty())?;
     for term in &required.node_selector_terms {

@@ -152,6 +152,8 @@ impl Controllers {
 
     fn operator(&self, clock: Arc<dyn Clock>) -> Operator {
         let mut operator = Operator::new("kube-controller-manager").clock(clock);
+        // Its own use of Endpoints is deprecated, and nobody who reads the log can change that.
+        operator = operator.api_warnings(false);
         if self.workloads {
             operator = operator
                 .controller(replica_set::controller())

@@ -6,3 +6,4 @@ mod retry;
 mod warnings;
 
 pub(crate) use retry::Timeouts;
+pub(crate) use warnings::Warnings;

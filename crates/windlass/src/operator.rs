@@ -7,7 +7,7 @@ use kube::{Client, Config, CustomResourceExt, client::ClientBuilder};
 
 use crate::{
     cache::Transforms,
-    client::Timeouts,
+    client::{Timeouts, Warnings},
     clock::{Clock, SystemClock},
     controller::{Controller, Runnable},
     handle::Handle,
@@ -62,6 +62,7 @@ pub struct Operator {
     /// How long the first lists may take; what is usual for a library or a program unless set.
     sync_timeout: Option<Duration>,
     timeouts: Timeouts,
+    warnings: Warnings,
     leader: Option<LeaderElection>,
     probes: Probes,
     handle: Handle,
@@ -112,6 +113,7 @@ impl Operator {
             shutdown_delay: Duration::ZERO,
             sync_timeout: None,
             timeouts: Timeouts::default(),
+            warnings: Warnings::default(),
             leader: None,
             probes: Probes::default(),
             handle: Handle::default(),
@@ -254,6 +256,13 @@ impl Operator {
         self
     }
 
+    /// Whether what the API server warns of is logged: a deprecated version, a field that the schema does not have, a
+    /// policy. It is unless set, each text once.
+    pub fn api_warnings(mut self, logged: bool) -> Self {
+        self.warnings = if logged { Warnings::default() } else { Warnings::silent() };
+        self
+    }
+
     /// A client for [`run`](Self::run) whose requests are counted in the operator's metrics, and which leaves
     /// repetitions to the operator.
     ///
@@ -271,7 +280,7 @@ impl Operator {
     /// The client as everything in the operator uses it.
     fn patient(&self, client: Client) -> Client {
         let timeouts = Timeouts { endless: self.debugging, ..self.timeouts };
-        timeouts.around(client, self.metrics.clone())
+        timeouts.around(client, self.metrics.clone(), self.warnings.clone())
     }
 
     /// Logs what the controllers would write, and writes nothing: no object, no status, no event and no lease.

@@ -69,10 +69,9 @@ struct Limits {
 
 impl Timeouts {
     /// The same client with deadlines and repetitions.
-    pub(crate) fn around(self, client: Client, metrics: Metrics) -> Client {
+    pub(crate) fn around(self, client: Client, metrics: Metrics, warnings: Warnings) -> Client {
         let namespace = client.default_namespace().to_owned();
         let valid_until = *client.valid_until();
-        let warnings = Warnings::default();
         let service =
             service_fn(move |request| send(client.clone(), self, metrics.clone(), warnings.clone(), request));
         Client::new(service, namespace).with_valid_until(valid_until)

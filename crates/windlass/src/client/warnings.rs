@@ -16,11 +16,22 @@ const REMEMBERED: usize = 1000;
 
 /// The texts that were logged already.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Warnings(Arc<Mutex<HashSet<Box<str>>>>);
+pub(crate) struct Warnings {
+    known: Arc<Mutex<HashSet<Box<str>>>>,
+    silent: bool,
+}
 
 impl Warnings {
+    /// Logs nothing.
+    pub(crate) fn silent() -> Self {
+        Self { silent: true, ..Self::default() }
+    }
+
     /// Logs what an answer warns of, unless that was logged before.
     pub(super) fn log(&self, request: &Parts, answer: &HeaderMap) {
+        if self.silent {
+            return;
+        }
         for value in answer.get_all(WARNING) {
             let Ok(value) = value.to_str() else { continue };
             for text in texts(value) {
@@ -40,7 +51,7 @@ impl Warnings {
 
     /// `None` when nothing more is remembered.
     fn is_new(&self, warning: &str) -> Option<bool> {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if known.contains(warning) {
             return Some(false);
         }

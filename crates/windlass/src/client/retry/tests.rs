@@ -27,7 +27,11 @@ fn server(
     let count = seen.clone();
     let service = service_fn(move |request| answer(count.fetch_add(1, Ordering::SeqCst), &request));
     let service = metrics.client_layer().layer(service);
-    (Timeouts::default().around(Client::new(service, "default"), metrics.clone()), seen, metrics)
+    (
+        Timeouts::default().around(Client::new(service, "default"), metrics.clone(), Warnings::default()),
+        seen,
+        metrics,
+    )
 }
 
 fn silent() -> (Client, Arc<AtomicUsize>, Metrics) {
@@ -109,7 +113,8 @@ impl http_body::Body for Half {
 async fn an_answer_that_stops_half_way_fails_too_and_a_watch_lasts_as_long_as_it_asked() {
     let service =
         service_fn(|_: Request<Body>| async { Ok::<_, BoxError>(Response::new(Half(Some("{\"kind\":")))) });
-    let client = Timeouts::default().around(Client::new(service, "default"), Metrics::default());
+    let client =
+        Timeouts::default().around(Client::new(service, "default"), Metrics::default(), Warnings::default());
     let started = Instant::now();
     let error = maps(&client).get("a").await.unwrap_err();
     assert!(NoAnswer::is_cause_of(&error), "{error:?}");
@@ -244,7 +249,11 @@ async fn a_connection_that_is_taken_and_never_answered_is_an_error() {
         }
     });
     let config = kube::Config::new(format!("http://{address}").parse().unwrap());
-    let client = Timeouts::default().around(Client::try_from(config).unwrap(), Metrics::default());
+    let client = Timeouts::default().around(
+        Client::try_from(config).unwrap(),
+        Metrics::default(),
+        Warnings::default(),
+    );
     let error = Api::<Pod>::default_namespaced(client).get("a").await.unwrap_err();
     assert!(NoAnswer::is_cause_of(&error), "{error:?}");
     hole.abort();
@@ -259,7 +268,7 @@ async fn who_is_debugging_waits_for_an_answer_for_hours() {
     });
     let get = |endless: bool| {
         let patience = Timeouts { endless, ..Timeouts::default() };
-        let client = patience.around(Client::new(slow, "default"), Metrics::default());
+        let client = patience.around(Client::new(slow, "default"), Metrics::default(), Warnings::default());
         async move { Api::<ConfigMap>::default_namespaced(client).get("a").await }
     };
     assert!(get(true).await.is_ok());

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::server::{CONFIG_MAPS, PODS, Server, config_map};
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn finalizers_hold_an_object_until_the_last_one_is_gone() {
     let server = Server::new();
     let one = format!("{CONFIG_MAPS}/a");
@@ -24,7 +24,7 @@ async fn finalizers_hold_an_object_until_the_last_one_is_gone() {
     server.get(&one).await.failed(404, "NotFound");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_running_pod_has_time_to_end() {
     let server = Server::new();
     let pod = json!({"metadata": {"name": "p"}, "spec": {"nodeName": "n", "containers": [{"name": "c", "image": "x:1"}]}});

@@ -6,7 +6,7 @@ default:
     @just --list --unsorted
 
 # Every check that needs no cluster, cheapest first
-check: fmt-check typos tidy lint doc test otlp stranger walk generated deny package
+check: fmt-check typos tidy lint doc api test otlp stranger walk generated deny package
 
 # Format all Rust code
 fmt:
@@ -20,7 +20,7 @@ fmt-check:
 typos:
     typos
 
-# The order of modules, the size of files, and whether ARCHITECTURE.md names every crate
+# The order of modules, the size of files, unused dependencies, and whether ARCHITECTURE.md names every crate
 tidy:
     cargo xtask tidy
 
@@ -34,6 +34,10 @@ doc:
     RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --lib --package windlass --package windlass-apimachinery --package windlass-cluster
     # Of these, authors read the reference of the commands; their modules are for us, and may point at private ones.
     RUSTDOCFLAGS="-D warnings -A rustdoc::private-intra-doc-links" cargo doc --no-deps --workspace --exclude windlass --exclude windlass-apimachinery --exclude windlass-cluster --exclude windlass-cli
+
+# Fail if what the libraries offer to others is not what their public-api.txt say
+api:
+    cargo xtask api --check
 
 # All tests that need no cluster
 test:

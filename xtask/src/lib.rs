@@ -6,6 +6,7 @@
 
 #![cfg(target_os = "linux")]
 
+mod api;
 mod attack;
 mod bench;
 mod conformance;
@@ -44,8 +45,10 @@ enum Chore {
     Packaging(packaging::Args),
     /// Check that no command compiles a crate of others' that another has compiled
     Features,
-    /// Check the order of modules, the size of files, and that ARCHITECTURE.md names every crate
+    /// Check the order of modules, the size of files, unused dependencies, and that ARCHITECTURE.md names every crate
     Tidy,
+    /// Write what the libraries offer to others, one line an item
+    Api(api::Args),
     /// Write the tables of the API server from a real one
     Generate(generate::Args),
     /// Write the generated pages of docs/: the guide and the reference of every command
@@ -63,6 +66,7 @@ pub fn main() -> ExitCode {
         Chore::Packaging(args) => packaging::run(&args).map(|()| ExitCode::SUCCESS),
         Chore::Features => features::run().map(|()| ExitCode::SUCCESS),
         Chore::Tidy => tidy::run().map(|()| ExitCode::SUCCESS),
+        Chore::Api(args) => api::run(&args).map(|()| ExitCode::SUCCESS),
         Chore::Generate(args) => generate::run(&args).map(|()| ExitCode::SUCCESS),
         Chore::Docs => docs::run().map(|()| ExitCode::SUCCESS),
     };

@@ -1,10 +1,11 @@
-//! The shape of the house: modules of a crate know each other in one direction, files are small, ARCHITECTURE.md names
-//! every crate.
+//! The shape of the house: modules of a crate know each other in one direction, files are small, every
+//! dependency is used, ARCHITECTURE.md names every crate.
 //!
 //! Enters the sources of the workspace, as text; leaves what is out of shape, one line each. Nothing is compiled and
 //! nothing is fetched, so it takes a moment.
 
 mod cycles;
+mod dependencies;
 mod rooms;
 mod source;
 mod tree;
@@ -51,6 +52,7 @@ pub(crate) fn run() -> Result<()> {
         let sources = Crate::read(root, &folder)?;
         problems.extend(order(&sources));
         problems.extend(rooms::check(&sources));
+        problems.extend(dependencies::check(root, &folder)?);
     }
     problems.extend(rooms::missing(root));
     if problems.is_empty() {

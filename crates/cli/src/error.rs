@@ -1,10 +1,32 @@
 //! What can go wrong in a command, what the user can do about it, and the exit code that it gives.
 
-use std::{error::Error as StdError, io, net::SocketAddr, path::PathBuf, time::Duration};
+use std::{error::Error as StdError, fmt, io, net::SocketAddr, path::PathBuf, time::Duration};
 
-use crate::{
-    args::ClusterArgs, clusters, commands::image, exit_status::ExitStatus, operator::debugger, project,
-};
+use crate::{args::ClusterArgs, clusters, exit_status::ExitStatus, project};
+
+/// An error of one command's own, of which this room knows no more than what every error says.
+pub(crate) trait Explained: StdError + Send + Sync + 'static {
+    /// What the user can do.
+    fn hint(&self) -> Option<String>;
+
+    fn status(&self) -> ExitStatus;
+}
+
+/// Such an error, as the command reported it.
+#[derive(Debug)]
+pub(crate) struct OfCommand(Box<dyn Explained>);
+
+impl fmt::Display for OfCommand {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(formatter)
+    }
+}
+
+impl StdError for OfCommand {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        self.0.source()
+    }
+}
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
@@ -62,8 +84,6 @@ pub(crate) enum Error {
     NoField(String),
     #[error("failed to generate the manifests")]
     Generate(#[source] Box<windlass_operators::manifests::Error>),
-    #[error(transparent)]
-    Package(crate::commands::package::Error),
     #[error("failed to install the operators")]
     Install(#[source] Box<windlass_operators::install::Error>),
     #[error(transparent)]
@@ -75,8 +95,6 @@ pub(crate) enum Error {
     Passed(u8),
     #[error("{0} of the checks failed")]
     Unwell(usize),
-    #[error(transparent)]
-    Debugger(#[from] debugger::Error),
     #[error("failed to write the answer as data")]
     Encode(#[source] Box<dyn StdError + Send + Sync>),
     #[error("failed to find a port for the webhooks")]
@@ -88,8 +106,6 @@ pub(crate) enum Error {
     #[error("failed to keep the operators running")]
     OperatorsPanicked(#[source] tokio::task::JoinError),
     #[error(transparent)]
-    Crd(#[from] crate::commands::crd::Error),
-    #[error(transparent)]
     Deploy(#[from] windlass_deploy::Error),
     #[error("failed to find the operator's image")]
     NoImage,
@@ -98,12 +114,12 @@ pub(crate) enum Error {
     #[error(transparent)]
     Envtest(#[from] crate::envtest::Error),
     #[error(transparent)]
-    Image(Box<image::Error>),
+    Command(OfCommand),
 }
 
-impl From<image::Error> for Error {
-    fn from(error: image::Error) -> Self {
-        Self::Image(error.into())
+impl<E: Explained> From<E> for Error {
+    fn from(error: E) -> Self {
+        Self::Command(OfCommand(Box::new(error)))
     }
 }
 
@@ -166,21 +182,18 @@ impl Error {
             Self::NoField(_) => Some("write it as in spec.template.spec.containers[web].image".into()),
             Self::Clusters(error) => error.hint(),
             Self::Project(error) => error.hint(),
-            Self::Debugger(error) => Some(error.hint()),
             Self::WebhookUrl(_) => {
                 Some("write https://HOST:PORT, where HOST is this machine as the API server sees it".into())
             }
             Self::NotStopped(_) => {
                 Some("a request or a reconcile did not end; RUST_LOG=debug shows which ones began".into())
             }
-            Self::Crd(error) => error.hint(),
             Self::Deploy(error) => error.hint(),
             Self::NoImage => Some(
                 "name it with --image, or write config/ with one: windlass manifests -- --image IMAGE".into(),
             ),
             Self::Envtest(error) => error.hint(),
-            Self::Image(error) => error.hint(),
-            Self::Package(error) => error.hint(),
+            Self::Command(OfCommand(error)) => error.hint(),
             Self::WriteKubeconfig { .. } => Some("choose another place with --kubeconfig FILE".into()),
             _ => None,
         }
@@ -190,10 +203,7 @@ impl Error {
         match self {
             Self::Clusters(error) => error.status(),
             Self::Project(error) => error.status(),
-            Self::Debugger(error) => error.status(),
-            Self::Crd(error) => error.status(),
-            Self::Image(error) => error.status(),
-            Self::Package(error) => error.status(),
+            Self::Command(OfCommand(error)) => error.status(),
             Self::Passed(2) => ExitStatus::Error,
             Self::Scaffold(error) if !error.is_the_users() => ExitStatus::Error,
             Self::Scaffold(_)

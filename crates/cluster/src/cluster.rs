@@ -1,5 +1,7 @@
 //! The handle of a running cluster: clients, a socket if one is wanted, and the end.
 
+mod builder;
+
 use std::{net::SocketAddr, path::PathBuf, sync::Arc};
 
 use tokio::task::JoinHandle;
@@ -19,7 +21,8 @@ use windlass_apiserver::{
     store::{DiskError, DiskOptions, Store},
 };
 
-use crate::{Access, Builder, node::exec::Simulated, restarts::Restarts};
+pub use self::builder::{Access, Builder};
+use crate::{node::exec::Simulated, restarts::Restarts};
 
 /// Why a cluster could not be started, opened or stopped.
 #[derive(Debug, thiserror::Error)]

@@ -11,7 +11,6 @@
 
 mod amount;
 mod autoscaler;
-mod builder;
 mod claim;
 mod cluster;
 pub mod controllers;
@@ -45,8 +44,7 @@ mod volume;
 
 use std::time::Duration;
 
-pub use builder::{Access, Builder};
-pub use cluster::{Cluster, Error, Listening};
+pub use cluster::{Access, Builder, Cluster, Error, Listening};
 pub use controllers::Controllers;
 pub use node::{SIMULATED, Timing};
 pub use windlass_apiserver::{auth::Identity, authority::Authority, listener::Serving};

@@ -56,9 +56,10 @@ fn unused(manifest: &str, sources: &str, tests: &str) -> Vec<String> {
     let mut problems = Vec::new();
     for name in &normal {
         if !names(sources, name) {
-            problems.push(match names(tests, name) {
-                true => format!("only tests use the dependency {name}: move it to dev-dependencies"),
-                false => format!("nothing uses the dependency {name}: strike it"),
+            problems.push(if names(tests, name) {
+                format!("only tests use the dependency {name}: move it to dev-dependencies")
+            } else {
+                format!("nothing uses the dependency {name}: strike it")
             });
         }
     }

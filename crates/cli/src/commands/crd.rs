@@ -15,6 +15,7 @@ use windlass_crd::{
 
 use crate::{
     args::{DiffArgs, Output},
+    error::Explained,
     exit_status::ExitStatus,
     printer::Printer,
 };
@@ -40,12 +41,12 @@ pub(crate) enum Error {
     Breaking(usize),
 }
 
-impl Error {
-    pub(crate) fn status(&self) -> ExitStatus {
+impl Explained for Error {
+    fn status(&self) -> ExitStatus {
         if matches!(self, Self::Breaking(_)) { ExitStatus::Failure } else { ExitStatus::Error }
     }
 
-    pub(crate) fn hint(&self) -> Option<String> {
+    fn hint(&self) -> Option<String> {
         let hint = match self {
             Self::Read { .. } | Self::Nothing(_) => {
                 "name a file or a directory of CustomResourceDefinitions in YAML or JSON, or - for stdin"

@@ -14,7 +14,7 @@ use crate::{
         BundleArgs, BundleCommand, BundleMakeArgs, ChannelArgs, ManifestsArgs, OperatorsBundleArgs,
         OperatorsManifestsArgs, PackageFormat, WriteArgs,
     },
-    error::Error as CommandError,
+    error::{Error as CommandError, Explained},
     exit_status::ExitStatus,
     printer::Printer,
     project,
@@ -52,8 +52,8 @@ pub(crate) enum Error {
     OneImage,
 }
 
-impl Error {
-    pub(crate) fn hint(&self) -> Option<String> {
+impl Explained for Error {
+    fn hint(&self) -> Option<String> {
         Some(match self {
             Self::Package(error) => return error.hint(),
             Self::Stale { command, .. } => format!("write it anew: {command}"),
@@ -69,7 +69,7 @@ impl Error {
         })
     }
 
-    pub(crate) fn status(&self) -> ExitStatus {
+    fn status(&self) -> ExitStatus {
         if matches!(self, Self::Metadata(_)) { ExitStatus::Error } else { ExitStatus::Failure }
     }
 }
@@ -297,12 +297,6 @@ fn tell(
 /// What an operator's objects are, for whoever packs them.
 fn objects(all: Vec<Value>, restricted: Vec<Value>) -> Result<Objects, CommandError> {
     Ok(Objects::new(all).map_err(Error::from)?.restricted(restricted))
-}
-
-impl From<Error> for CommandError {
-    fn from(error: Error) -> Self {
-        Self::Package(error)
-    }
 }
 
 /// What was printed by a program, as objects.

@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::exit_status::ExitStatus;
+use crate::{error::Explained, exit_status::ExitStatus};
 
 /// A debug server that was found.
 #[derive(Clone, Debug)]
@@ -28,20 +28,19 @@ pub(crate) enum Error {
     Missing,
 }
 
-impl Error {
-    #[expect(clippy::unused_self, reason = "as every error's")]
-    pub(crate) fn hint(&self) -> String {
-        if cfg!(target_os = "macos") {
-            "lldb-server comes with `brew install llvm`; put $(brew --prefix llvm)/bin into the PATH".into()
+impl Explained for Error {
+    fn hint(&self) -> Option<String> {
+        let hint = if cfg!(target_os = "macos") {
+            "lldb-server comes with `brew install llvm`; put $(brew --prefix llvm)/bin into the PATH"
         } else if cfg!(windows) {
-            "lldb-server comes with LLVM (`winget install LLVM.LLVM`), gdbserver with MSYS2".into()
+            "lldb-server comes with LLVM (`winget install LLVM.LLVM`), gdbserver with MSYS2"
         } else {
-            "install one: `apt-get install gdbserver` or `apt-get install lldb` (Debian, Ubuntu)".into()
-        }
+            "install one: `apt-get install gdbserver` or `apt-get install lldb` (Debian, Ubuntu)"
+        };
+        Some(hint.to_owned())
     }
 
-    #[expect(clippy::unused_self, reason = "as every error's")]
-    pub(crate) fn status(&self) -> ExitStatus {
+    fn status(&self) -> ExitStatus {
         ExitStatus::Failure
     }
 }

@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::{Check, said, together};
 use crate::{
     commands::KUBERNETES,
+    error::Explained as _,
     operator::debugger::{Debugger, find_in},
     project::{Project, build::cargo},
 };
@@ -187,7 +188,9 @@ fn debugger() -> Check {
     match (Debugger::find(address), client) {
         (Ok(found), Some(client)) => Check::ok("debugger", format!("{}, {client}", found.program.display())),
         (Ok(found), None) => Check::ok("debugger", format!("{}, for an editor", found.program.display())),
-        (Err(error), _) => Check::warn("debugger", "no lldb-server and no gdbserver", error.hint()),
+        (Err(error), _) => {
+            Check::warn("debugger", "no lldb-server and no gdbserver", error.hint().unwrap_or_default())
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use std::{io, path::PathBuf};
 
 use windlass_image::{InvalidReference, LayoutError, Platform, ProgramError, registry};
 
-use crate::{exit_status::ExitStatus, project};
+use crate::{error::Explained, exit_status::ExitStatus, project};
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
@@ -58,8 +58,8 @@ pub(crate) enum Error {
     Project(#[from] project::Error),
 }
 
-impl Error {
-    pub(crate) fn hint(&self) -> Option<String> {
+impl Explained for Error {
+    fn hint(&self) -> Option<String> {
         Some(match self {
             Self::Open(LayoutError::Missing(_)) => {
                 "build it with `windlass image build`, or say where it is with --from".into()
@@ -92,7 +92,7 @@ impl Error {
         })
     }
 
-    pub(crate) fn status(&self) -> ExitStatus {
+    fn status(&self) -> ExitStatus {
         match self {
             Self::Metadata(_) | Self::Pack(..) => ExitStatus::Error,
             Self::Project(error) => error.status(),

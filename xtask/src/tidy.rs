@@ -6,6 +6,7 @@
 
 mod cycles;
 mod dependencies;
+mod fields;
 mod rooms;
 mod source;
 mod tree;
@@ -50,6 +51,7 @@ pub(crate) fn run() -> Result<()> {
         problems.extend(dependencies::check(root, &folder)?);
     }
     problems.extend(rooms::missing(root));
+    problems.extend(fields::check(root)?);
     if problems.is_empty() {
         return Ok(());
     }

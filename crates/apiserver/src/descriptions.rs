@@ -13,6 +13,13 @@ pub trait Descriptions: fmt::Debug + Send + Sync {
     /// JSON schemas with descriptions, by the names of their definitions, of everything that the kinds of a group's
     /// version are made of. Unknown groups get at least the types that all kinds share.
     fn schemas(&self, group: &str, version: &str) -> BTreeMap<String, Value>;
+
+    /// What to tell whoever writes an object of a definition, such as `io.k8s.api.core.v1.Pod`, besides what the server
+    /// itself has to say.
+    fn warnings(&self, definition: &str, object: &Value) -> Vec<String> {
+        let _ = (definition, object);
+        Vec::new()
+    }
 }
 
 /// Copies the words of one schema of a type into another one of the same type.

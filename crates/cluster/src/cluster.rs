@@ -22,7 +22,7 @@ use windlass_apiserver::{
 };
 
 pub use self::builder::{Access, Builder};
-use crate::{node::exec::Simulated, restarts::Restarts};
+use crate::{descriptions::Descriptions, node::exec::Simulated, restarts::Restarts};
 
 /// Why a cluster could not be started, opened or stopped.
 #[derive(Debug, thiserror::Error)]
@@ -154,7 +154,7 @@ impl Cluster {
         let environment = Environment::new(clock, seed);
         let registry = Registry::new(Arc::new(store), environment)
             .map_err(|error| Error::ApiServer(error.to_string()))?
-            .with_descriptions(Arc::new(crate::descriptions::Descriptions));
+            .with_descriptions(Arc::new(Descriptions { with_controllers: builder.controllers.is_some() }));
         let registry = match signer {
             Some(signer) => registry.with_signer(signer),
             None => registry,

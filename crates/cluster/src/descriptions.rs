@@ -25,7 +25,10 @@ use windlass::{
 
 /// Makes schemas of the types that k8s-openapi has.
 #[derive(Debug)]
-pub(crate) struct Descriptions;
+pub(crate) struct Descriptions {
+    /// Whether somebody acts on objects: without controllers nobody does, and nobody expects it.
+    pub(crate) with_controllers: bool,
+}
 
 macro_rules! add {
     ($generator:ident: $($kind:path),+ $(,)?) => {{ $( $generator.subschema_for::<$kind>(); )+ }};
@@ -37,6 +40,10 @@ impl windlass_apiserver::descriptions::Descriptions for Descriptions {
         add!(generator: meta::ObjectMeta, meta::DeleteOptions, meta::Status, meta::ListMeta);
         add_kinds(&mut generator, group, version);
         generator.take_definitions(true).into_iter().collect()
+    }
+
+    fn warnings(&self, definition: &str, object: &Value) -> Vec<String> {
+        if self.with_controllers { crate::fields::warnings(definition, object) } else { Vec::new() }
     }
 }
 
@@ -112,7 +119,7 @@ mod tests {
 
     #[test]
     fn fields_of_a_deployment_are_described() {
-        let told = Descriptions.schemas("apps", "v1");
+        let told = Descriptions { with_controllers: true }.schemas("apps", "v1");
         let strategy = &told["io.k8s.api.apps.v1.DeploymentStrategy"];
         assert!(strategy["description"].as_str().is_some_and(|text| !text.is_empty()));
         assert!(strategy["properties"]["rollingUpdate"]["description"].is_string());
@@ -121,7 +128,7 @@ mod tests {
 
     #[test]
     fn custom_groups_get_what_all_kinds_share() {
-        let told = Descriptions.schemas("example.com", "v1");
+        let told = Descriptions { with_controllers: true }.schemas("example.com", "v1");
         assert!(told["io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"]["description"].is_string());
         assert!(!told.contains_key("io.k8s.api.core.v1.PodSpec"));
     }

@@ -20,6 +20,7 @@ mod deployment;
 mod descriptions;
 mod disruption;
 mod endpoint_slice;
+mod fields;
 mod garbage;
 mod history;
 mod job;

@@ -66,7 +66,7 @@ impl Call<'_> {
         if unnamed || (verb == "create" && place.name.is_some() && place.subresource.is_none()) {
             return Err(not_allowed());
         }
-        if let Some(warning) = resource.strategy.deprecation {
+        if let Some(warning) = resource.deprecation() {
             self.warnings.add(warning);
         }
         self.perform(verb, place, &resource).await

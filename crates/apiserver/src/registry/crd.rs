@@ -62,6 +62,8 @@ pub struct Served {
     pub schema: Value,
     /// Whether the definition is being deleted.
     pub terminating: bool,
+    /// What every request of a deprecated version is told.
+    pub(super) deprecation: Option<String>,
     /// Who converts between versions, if somebody does.
     pub(super) webhook: Option<Webhook>,
     preserve_unknown: bool,
@@ -206,6 +208,7 @@ fn served(definition: &Value, version: &Value, storage: &Value, since: u64) -> S
         columns: if version.get("additionalPrinterColumns").is_some() { columns } else { vec![age()] },
         scale: scale_paths(version),
         terminating: is_deleting(definition),
+        deprecation: deprecation(&definition["spec"], version),
         webhook: Webhook::of(definition),
         preserve_unknown: definition["spec"]["preserveUnknownFields"] == json!(true),
         prefix: format!("{{\"kind\":{},\"apiVersion\":{},", json!(kind), json!(api_version)).into_bytes(),
@@ -217,6 +220,27 @@ fn served(definition: &Value, version: &Value, storage: &Value, since: u64) -> S
         since,
         type_ref: OnceLock::new(),
     }
+}
+
+/// The author's own words about a deprecated version, or the best version that is not deprecated.
+fn deprecation(spec: &Value, version: &Value) -> Option<String> {
+    if version["deprecated"] != json!(true) {
+        return None;
+    }
+    if let Some(words) = version["deprecationWarning"].as_str() {
+        return Some(words.to_owned());
+    }
+    let (group, kind, name) = (text(spec, "/group"), text(spec, "/names/kind"), text(version, "/name"));
+    let better = spec["versions"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter(|other| other["served"] == json!(true) && other["deprecated"] != json!(true))
+        .map(|other| text(other, "/name"))
+        .filter(|other| names::by_priority(other, name).is_lt())
+        .min_by(|one, other| names::by_priority(one, other));
+    let instead = better.map(|better| format!("; use {group}/{better} {kind}")).unwrap_or_default();
+    Some(format!("{group}/{name} {kind} is deprecated{instead}"))
 }
 
 /// The column of definitions that name none.

@@ -103,6 +103,11 @@ impl Resource {
         self.subresources.iter().any(|known| known.name == subresource)
     }
 
+    /// What whoever uses it is told, because it will go.
+    pub(crate) fn deprecation(&self) -> Option<&str> {
+        self.strategy.deprecation.or_else(|| self.custom()?.deprecation.as_deref())
+    }
+
     /// The custom resource behind it, if it is one.
     pub fn custom(&self) -> Option<&super::crd::Served> {
         match &self.origin {

@@ -31,4 +31,5 @@ mod support;
 mod transitions;
 mod versions;
 mod volumes;
+mod warnings;
 mod workloads;

@@ -18,7 +18,7 @@ use crate::{
     registry::{
         Attributes, Presented, Registry, Resource, bounds, catalog, decode,
         metadata::{self, is_deleting},
-        resource::text,
+        resource::{Origin, text},
         scale,
         strategy::Reservation,
     },
@@ -82,6 +82,7 @@ impl Registry {
         let same = object.old() == Some(&object.new);
         if !same {
             check(write, &object)?;
+            self.advise(write, &object);
         }
         // What it reserves is free again unless it is committed: also when the client leaves while a webhook is asked.
         let reserved = match object.before {
@@ -322,6 +323,20 @@ impl Registry {
             return Err(error);
         }
         Ok(())
+    }
+}
+
+impl Registry {
+    /// Warns of what whoever embeds the server knows about built-in kinds.
+    fn advise(&self, write: &Write<'_>, object: &Pending) {
+        let Target { resource, subresource, .. } = write.target;
+        if let (Some(known), Origin::BuiltIn { definition }, "") =
+            (self.descriptions(), &resource.origin, subresource)
+        {
+            for warning in known.warnings(definition, &object.new) {
+                write.options.warnings.add(&warning);
+            }
+        }
     }
 }
 

@@ -63,7 +63,7 @@ const CONNECTION_WINDOW: u32 = 1024 * 1024;
 const SEND_BUFFER: usize = 64 * 1024;
 
 /// How long open requests may go on after the end was announced. Watches never end by themselves.
-const FAREWELL: Duration = Duration::from_millis(500);
+const CLOSE_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Why the server cannot listen.
 #[derive(Debug, thiserror::Error)]
@@ -204,7 +204,7 @@ impl Listener {
                 accepted.ended();
             });
         }
-        let _ = tokio::time::timeout(FAREWELL, connections.shutdown()).await;
+        let _ = tokio::time::timeout(CLOSE_TIMEOUT, connections.shutdown()).await;
     }
 }
 

@@ -57,15 +57,15 @@ pub enum Error {
 const PORT: &str = "port";
 
 /// What a cluster stands on: in memory, or as the data directory has it.
-struct Foundation {
+struct Parts {
     store: Store,
     authority: Authority,
     signer: Option<Signer>,
     data: Option<DataDirectory>,
 }
 
-impl Foundation {
-    async fn lay(directory: Option<PathBuf>, sync: bool, now: Timestamp) -> Result<Self, Error> {
+impl Parts {
+    async fn open(directory: Option<PathBuf>, sync: bool, now: Timestamp) -> Result<Self, Error> {
         let Some(directory) = directory else {
             let authority = Authority::new(now).map_err(Error::Certificates)?;
             return Ok(Self { store: Store::default(), authority, signer: None, data: None });
@@ -85,7 +85,7 @@ impl Foundation {
 }
 
 /// A seed for a store that has come to `revision`: a permutation of it, so that no two are the same.
-fn next_life(seed: u64, revision: u64) -> u64 {
+fn seed_of_restart(seed: u64, revision: u64) -> u64 {
     seed ^ revision.wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
@@ -147,10 +147,10 @@ impl Cluster {
     pub(crate) async fn launch(builder: Builder) -> Result<Self, Error> {
         let start = builder.start.unwrap_or_else(Timestamp::now);
         let clock = clock::TokioClock::starting_at(start);
-        let Foundation { store, authority, signer, data } =
-            Foundation::lay(builder.data_dir, builder.fsync, start).await?;
+        let Parts { store, authority, signer, data } =
+            Parts::open(builder.data_dir, builder.fsync, start).await?;
         // Another life of the same cluster must not repeat the uids of the one before.
-        let seed = if data.is_some() { next_life(builder.seed, store.revision()) } else { builder.seed };
+        let seed = if data.is_some() { seed_of_restart(builder.seed, store.revision()) } else { builder.seed };
         let environment = Environment::new(clock, seed);
         let registry = Registry::new(Arc::new(store), environment)
             .map_err(|error| Error::ApiServer(error.to_string()))?

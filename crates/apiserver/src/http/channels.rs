@@ -44,7 +44,7 @@ const WAITING: usize = 16;
 const IDLE: Duration = Duration::from_hours(4);
 
 /// How long a client may take to say goodbye.
-const FAREWELL: Duration = Duration::from_secs(2);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The versions of the protocol that are spoken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -195,7 +195,7 @@ impl Conversation {
             while self.socket.next().await.transpose()?.is_some() {}
             Ok::<_, tungstenite::Error>(())
         };
-        let _ = tokio::time::timeout(FAREWELL, goodbye).await;
+        let _ = tokio::time::timeout(CLOSE_TIMEOUT, goodbye).await;
     }
 }
 

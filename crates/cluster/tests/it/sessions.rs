@@ -38,7 +38,7 @@ struct Place {
 
 /// What a session said, and how it ended.
 #[derive(Debug, Default, PartialEq)]
-struct Heard {
+struct Output {
     out: String,
     errors: String,
     status: Value,
@@ -119,10 +119,10 @@ impl Place {
     }
 
     /// Runs a command to its end.
-    async fn exec(&self, words: &[&str]) -> Heard {
+    async fn exec(&self, words: &[&str]) -> Output {
         let command: Vec<String> = words.iter().map(|word| format!("command={}", encoded(word))).collect();
         let path = format!("one/exec?{}&stdout=1&stderr=1", command.join("&"));
-        self.enter(&path, V5).await.heard().await
+        self.enter(&path, V5).await.output().await
     }
 }
 
@@ -149,17 +149,17 @@ impl Inside {
     }
 
     /// Everything that is said until the end.
-    async fn heard(&mut self) -> Heard {
-        let mut heard = Heard::default();
+    async fn output(&mut self) -> Output {
+        let mut output = Output::default();
         while let Some((channel, text)) = self.next().await {
             match channel {
-                1 => heard.out.push_str(&text),
-                2 => heard.errors.push_str(&text),
-                3 => heard.status = serde_json::from_str(&text).unwrap(),
+                1 => output.out.push_str(&text),
+                2 => output.errors.push_str(&text),
+                3 => output.status = serde_json::from_str(&text).unwrap(),
                 other => panic!("channel {other}"),
             }
         }
-        heard
+        output
     }
 }
 
@@ -167,16 +167,16 @@ fn success() -> Value {
     json!({"metadata": {}, "status": "Success"})
 }
 
-fn code(heard: &Heard) -> &str {
-    assert_eq!(heard.status["reason"], "NonZeroExitCode", "{heard:?}");
-    heard.status["details"]["causes"][0]["message"].as_str().unwrap()
+fn code(output: &Output) -> &str {
+    assert_eq!(output.status["reason"], "NonZeroExitCode", "{output:?}");
+    output.status["details"]["causes"][0]["message"].as_str().unwrap()
 }
 
 #[tokio::test]
 async fn a_command_says_what_the_objects_decide_and_ends_with_its_code() {
     let place = Place::new().await;
     let echo = place.exec(&["echo", "hi", "there"]).await;
-    assert_eq!(echo, Heard { out: "hi there\n".into(), errors: String::new(), status: success() });
+    assert_eq!(echo, Output { out: "hi there\n".into(), errors: String::new(), status: success() });
     assert_eq!(place.exec(&["cat", "/etc/conf/a.txt"]).await.out, "hello\n");
     assert_eq!(place.exec(&["printenv", "PW"]).await.out, "s3cret\n");
     assert_eq!(place.exec(&["hostname"]).await.out, "one\n");
@@ -208,9 +208,9 @@ async fn typing_ends_with_a_message_of_its_own_or_with_the_connection() {
         cat.send(format!("\0{index}\n").as_bytes()).await;
     }
     cat.send(&[255, 0]).await;
-    let heard = cat.heard().await;
-    assert_eq!(heard.out, (0..100).map(|index| format!("{index}\n")).collect::<Vec<_>>().concat());
-    assert_eq!(heard.status, success());
+    let output = cat.output().await;
+    assert_eq!(output.out, (0..100).map(|index| format!("{index}\n")).collect::<Vec<_>>().concat());
+    assert_eq!(output.status, success());
 
     let mut old = place.enter("one/exec?command=cat&stdin=1&stdout=1", V4).await;
     assert_eq!(old.next().await, Some((1, String::new())));
@@ -230,11 +230,11 @@ async fn a_terminal_shows_keys_and_obeys_them() {
     shell.send(b"\0sleep infinity\r").await;
     shell.send(b"\0\x03").await;
     shell.send(b"\0exit\r").await;
-    let heard = shell.heard().await;
-    let (_, screen) = heard.out.split_once("with these\r\n").unwrap();
+    let output = shell.output().await;
+    let (_, screen) = output.out.split_once("with these\r\n").unwrap();
     assert!(screen.contains("s3cret\r\n"), "{screen:?}");
     assert!(screen.contains("^C\r\n"), "{screen:?}");
-    assert_eq!(code(&heard), "130", "what was interrupted decides how the shell ends");
+    assert_eq!(code(&output), "130", "what was interrupted decides how the shell ends");
     place.cluster.shutdown().await.unwrap();
 }
 
@@ -249,8 +249,8 @@ async fn attaching_waits_for_the_end_of_the_container() {
     assert_eq!(running.next().await, Some((1, String::new())));
     let pods: Api<Pod> = api(&place.client());
     pods.delete("one", &DeleteParams::default().grace_period(0)).await.unwrap();
-    assert_eq!(attached.heard().await.status, success());
-    assert_eq!(code(&running.heard().await), "137");
+    assert_eq!(attached.output().await.status, success());
+    assert_eq!(code(&running.output().await), "137");
     place.cluster.shutdown().await.unwrap();
 }
 

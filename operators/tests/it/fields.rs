@@ -150,9 +150,9 @@ async fn leaves_no_trace(client: &Client, entry: &Entry, case: schema::Case) {
 }
 
 on_both_control_planes! {
-    no_field_leaves_a_trace => every_optional_field_set_and_removed_again_leaves_no_trace
-    numbers_are_bounded => every_number_has_bounds_and_is_refused_beyond_them
-    stored_numbers_hurt_nobody => a_number_that_was_stored_before_its_bound_hurts_nobody
+    every_optional_field_set_and_removed_again_leaves_no_trace: no_field_leaves_a_trace;
+    every_number_has_bounds_and_is_refused_beyond_them: numbers_are_bounded;
+    a_number_that_was_stored_before_its_bound_hurts_nobody: stored_numbers_hurt_nobody;
 }
 
 async fn no_field_leaves_a_trace(ground: Ground) {

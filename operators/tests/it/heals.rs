@@ -214,7 +214,9 @@ async fn every_child_of(client: &Client, entry: &Entry) {
     }
 }
 
-on_both_control_planes! { comes_right => every_child_edited_deleted_or_replaced_comes_right }
+on_both_control_planes! {
+    every_child_edited_deleted_or_replaced_comes_right: comes_right;
+}
 
 async fn comes_right(ground: Ground) {
     let env = Site::start(ground).await;

@@ -33,7 +33,7 @@ macro_rules! on_both_clusters {
 
 /// Defines a test per cluster for each case over all kinds: on the embedded one, and on a real control plane.
 macro_rules! on_both_control_planes {
-    ($($case:ident => $name:ident)+) => {
+    ($($name:ident: $case:ident;)+) => {
         $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
         async fn $name() {
             $case(crate::bed::Ground::Embedded).await;

@@ -5,7 +5,7 @@
 //! judged. `WINDLASS_KUBERNETES_VERSION` says which Kubernetes: `just oldest` runs the oldest that is supported.
 
 use std::{
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::{Command, Stdio},
     sync::atomic::{AtomicUsize, Ordering},
     time::Duration,
@@ -21,7 +21,8 @@ use kube::{
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use windlass::{
-    Failure, Operator, SystemClock,
+    Failure, Operator,
+    clock::SystemClock,
     testing::{Requests, Running},
 };
 use windlass_cluster::{Cluster, Controllers, Identity, testing::Environment};
@@ -182,7 +183,7 @@ impl Testbed {
             .expect("this test starts a testbed: run it with `cargo xtask kubernetes test` or `just oldest`");
         let name = format!("it-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let kubeconfig = std::env::temp_dir().join(format!("windlass-{name}.kubeconfig"));
-        let mut up = command(&xtask.clone().into(), &name, "up");
+        let mut up = command(Path::new(&xtask), &name, "up");
         up.arg("--control-plane").arg("--kubeconfig").arg(&kubeconfig);
         up.args(std::env::var("WINDLASS_KUBERNETES_VERSION").map(|version| format!("--version={version}")));
         let status = up.status().unwrap();
@@ -239,7 +240,7 @@ impl Drop for Testbed {
     }
 }
 
-fn command(xtask: &PathBuf, name: &str, what: &str) -> Command {
+fn command(xtask: &Path, name: &str, what: &str) -> Command {
     let mut command = Command::new(xtask);
     command.args(["kubernetes", what, "--name", name]).stdin(Stdio::null());
     command

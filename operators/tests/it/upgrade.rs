@@ -48,7 +48,7 @@ fn unrest(object: &DynamicObject) -> Option<String> {
     (!right).then(|| format!("{name}: {status}"))
 }
 
-async fn at_rest(client: &Client) {
+pub(crate) async fn at_rest(client: &Client) {
     until_empty("every object is ready", || async {
         let mut restless = Vec::new();
         for entry in catalogue() {
@@ -202,7 +202,9 @@ async fn standing(client: &Client) -> BTreeMap<String, Value> {
     found
 }
 
-on_both_control_planes! { nothing_restarts => nothing_restarts_when_the_operators_are_upgraded }
+on_both_control_planes! {
+    nothing_restarts_when_the_operators_are_upgraded: nothing_restarts;
+}
 
 async fn nothing_restarts(ground: Ground) {
     if std::env::var_os("WINDLASS_UPGRADE_RECORD").is_some() {

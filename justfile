@@ -93,6 +93,7 @@ packaging-all:
 generated:
     cargo metadata --locked --format-version 1 > /dev/null
     cd xtask/testbed && go mod tidy -diff
+    cd xtask/testbed/oldest && go mod tidy -diff
     cd xtask/registry && go mod tidy -diff
     cd bench/controller-runtime && go mod tidy -diff
     cd xtask/packaging/helm && go mod tidy -diff
@@ -152,6 +153,12 @@ real:
     cargo xtask kubernetes load-software --name real
     cargo xtask kubernetes load-operators --name real
     cargo xtask kubernetes test --name real
+
+# The oldest Kubernetes that is supported, from source: what holds for all kinds holds there too (needs Go)
+oldest:
+    cargo build --package xtask
+    WINDLASS_XTASK="$(realpath "${CARGO_TARGET_DIR:-target}")/debug/xtask" WINDLASS_KUBERNETES_VERSION=1.30.14 \
+        cargo test --package windlass-operators --test it real_control_plane -- --ignored --test-threads=1
 
 # A real control plane without a node: the API server's tables must be what it says (needs Go)
 control-plane:

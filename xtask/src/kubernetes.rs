@@ -1,8 +1,8 @@
-//! The testbed: a real Kubernetes of one pinned version, built from source and run on this machine.
+//! The testbed: a real Kubernetes of a pinned version, built from source and run on this machine.
 //!
 //! Enters a subcommand; leaves a running (or removed) testbed and a kubeconfig. The rooms below are, in
-//! the order of a start: `requirements` and `build` (what must exist), `layout` and `state` (where things
-//! lie), `certs`, `kubeconfig` and `plan` (what will run), `cgroup`, `network`, `inside` and `supervisor`
+//! the order of a start: `requirements` and `build` (what must exist), `release`, `layout` and `state` (which it
+//! is and where things lie), `certs`, `kubeconfig` and `plan` (what will run), `cgroup`, `network`, `inside` and `supervisor`
 //! (the box and the processes in it), `storage` (its volumes), `up`, `down`, `restart`, `status` (the commands),
 //! `images`, `smoke` and `real_tests` (using it); `process`, `tools`, `kubectl` and `logs` are what these lean on.
 
@@ -20,6 +20,7 @@ mod network;
 mod plan;
 mod process;
 mod real_tests;
+mod release;
 mod requirements;
 mod restart;
 mod ship;
@@ -38,9 +39,10 @@ use anyhow::{Context, Result};
 use clap::{Args as ClapArgs, Subcommand};
 use fs_err as fs;
 
+use release::Release;
 use state::Mode;
 
-/// The one version that everything here is built from; `xtask/testbed/go.mod` pins the same.
+/// The version that everything here is built from unless an older one is asked for; `xtask/testbed/go.mod` pins the same.
 pub(crate) const VERSION: &str = "1.37.1";
 
 #[derive(ClapArgs)]
@@ -68,6 +70,9 @@ enum Command {
         /// Only etcd and the API server: nothing acts by itself, so that every request is yours
         #[arg(long, conflicts_with = "control_plane")]
         api_server: bool,
+        /// Which Kubernetes
+        #[arg(long, value_enum, default_value_t, value_name = "VERSION")]
+        version: Release,
         /// Write a copy of the kubeconfig to this file as well
         #[arg(long, value_name = "FILE")]
         kubeconfig: Option<PathBuf>,
@@ -88,7 +93,11 @@ enum Command {
     /// List the testbeds and what runs in them
     Status,
     /// Build the Kubernetes programs that are missing, and start nothing
-    Build,
+    Build {
+        /// Which Kubernetes
+        #[arg(long, value_enum, default_value_t, value_name = "VERSION")]
+        version: Release,
+    },
     /// Load docker-archive files into a testbed's node
     LoadImage {
         #[command(flatten)]
@@ -120,10 +129,13 @@ enum Command {
         #[command(flatten)]
         name: Name,
     },
-    /// Ship a new project into a testbed: image, registry, deploy, upgrade, undo, out and in again
+    /// Ship a new project and the seven operators into a testbed: image, registry, deploy, upgrade, out and in again
     Ship {
         #[command(flatten)]
         name: Name,
+        /// One of the two
+        #[arg(long, value_enum)]
+        only: Option<ship::Cargo>,
     },
     /// Run the tests that need a real cluster
     Test {
@@ -154,14 +166,14 @@ enum Command {
 pub(crate) use kubectl::Kubectl;
 /// The kubeconfig of a testbed with nothing but an API server, started if it is not up.
 pub(crate) fn api_server(name: &str) -> Result<PathBuf> {
-    up::up(name, Mode::ApiServer, None)?;
+    up::up(name, Mode::ApiServer, Release::Newest, None)?;
     let (layout, _) = state::require_ready(name)?;
     Ok(layout.kubeconfig())
 }
 
 /// The directory that holds the end-to-end suite and kubectl, both built if they are not there.
 pub(crate) fn suite() -> Result<PathBuf> {
-    build::ensure(&build::SUITE)
+    build::ensure(Release::Newest, &build::SUITE)
 }
 
 /// The root of what is worth keeping between checkouts.
@@ -177,10 +189,10 @@ pub(crate) fn lock(path: &std::path::Path, holder: &str) -> Result<std::fs::File
 /// A kubectl: that of the testbeds, or the machine's own; built if there is neither.
 pub(crate) fn kubectl() -> Result<PathBuf> {
     let wanted = [build::API_SERVER[2]];
-    let directory = layout::binaries()?;
+    let directory = layout::binaries(Release::Newest)?;
     match tools::find("kubectl").filter(|_| !build::missing(&directory, &wanted).is_empty()) {
         Some(own) => Ok(own),
-        None => Ok(build::ensure(&wanted)?.join("kubectl")),
+        None => Ok(build::ensure(Release::Newest, &wanted)?.join("kubectl")),
     }
 }
 
@@ -204,7 +216,7 @@ impl ApiServer {
     /// Starts one, in place of an earlier one of the same name.
     pub(crate) fn start(name: &str) -> Result<Self> {
         down::run(name, false)?;
-        up::up(name, Mode::ApiServer, None)?;
+        up::up(name, Mode::ApiServer, Release::Newest, None)?;
         Ok(Self { name: name.to_owned() })
     }
 
@@ -218,7 +230,7 @@ impl ApiServer {
     /// One with the controllers and the scheduler.
     pub(crate) fn start_with_controllers(name: &str) -> Result<Self> {
         down::run(name, false)?;
-        up::up(name, Mode::ControlPlane, None)?;
+        up::up(name, Mode::ControlPlane, Release::Newest, None)?;
         Ok(Self { name: name.to_owned() })
     }
 
@@ -252,30 +264,30 @@ impl Drop for ApiServer {
 /// A client of a testbed that is up.
 pub(crate) fn client(name: &str) -> Result<Kubectl> {
     let (layout, _) = state::require_ready(name)?;
-    Ok(Kubectl::new(&layout::binaries()?.join("kubectl"), &layout.kubeconfig()))
+    Ok(Kubectl::new(&layout::kubectl()?, &layout.kubeconfig()))
 }
 
 pub(crate) fn run(args: Args) -> Result<ExitCode> {
     match args.command {
-        Command::Up { name, control_plane, api_server, kubeconfig } => {
+        Command::Up { name, control_plane, api_server, version, kubeconfig } => {
             let mode = match (control_plane, api_server) {
                 (true, _) => Mode::ControlPlane,
                 (_, true) => Mode::ApiServer,
                 _ => Mode::Node,
             };
-            up::up(&name.name, mode, kubeconfig)?;
+            up::up(&name.name, mode, version, kubeconfig)?;
         }
         Command::Down { name, all } => down::run(&name, all)?,
         Command::Restart { name } => restart::api_server(&name.name)?,
         Command::Status => status::print()?,
-        Command::Build => build::all()?,
+        Command::Build { version } => build::all(version)?,
         Command::LoadImage { name, files } => images::load(&name.name, &files)?,
         Command::LoadSoftware { name } => images::load_software(&name.name)?,
         Command::LoadOperators { name } => images::load_operators(&name.name)?,
         Command::Image(args) => images::pack(&args)?,
         Command::Exec { name, command } => return inside::exec(&name.name, &command),
         Command::Smoke { name } => smoke::run(&name.name)?,
-        Command::Ship { name } => ship::run(&name.name)?,
+        Command::Ship { name, only } => ship::run(&name.name, only)?,
         Command::Test { name, cargo } => real_tests::run(name.as_deref(), &cargo)?,
         Command::EnterBox { run } => inside::enter(&run)?,
         Command::Init { run } => inside::init(&run)?,

@@ -16,18 +16,16 @@ use kube::{
     api::{ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams},
 };
 use serde_json::{Value, json};
-use windlass::Operator;
-use windlass_cluster::{Cluster, testing::Environment};
-use windlass_operators::{Entry, catalogue, install, operator, webapp::api::gateway::HTTPRoute, webhooks};
+use windlass_operators::{Entry, install, webapp::api::gateway::HTTPRoute, webhooks};
 
 use crate::{
-    bed::{TIMEOUT, create_namespace, eventually},
+    bed::{Ground, TIMEOUT, create_namespace, eventually},
     children::{controlled_among, kind_api, kinds, parents, wanted},
+    plane::{NAMESPACE, Plane, all},
     suite::condition_of,
     webapp::gateway,
 };
 
-const NAMESPACE: &str = "default";
 /// How many objects are looked at together.
 const AT_ONCE: usize = 12;
 /// Fields that say something about the object itself and not about its children.
@@ -37,10 +35,6 @@ const WITHOUT_EFFECT: &[&str] = &[
     "database.deletionPolicy",
     "database.deletionProtection",
 ];
-
-fn all() -> Operator {
-    operator("windlass", catalogue())
-}
 
 /// The smallest spec with which the options have something to change.
 fn base(kind: &str, name: &str) -> Value {
@@ -155,11 +149,16 @@ async fn leaves_no_trace(client: &Client, entry: &Entry, case: schema::Case) {
     api.delete(&place.name, &DeleteParams::default()).await.unwrap();
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_optional_field_set_and_removed_again_leaves_no_trace() {
-    let cluster = Cluster::start().await.unwrap();
-    gateway::install(&cluster.client()).await;
-    let env = Environment::on(cluster, all).await;
+on_both_control_planes! {
+    every_optional_field_set_and_removed_again_leaves_no_trace: no_field_leaves_a_trace;
+    every_number_has_bounds_and_is_refused_beyond_them: numbers_are_bounded;
+    a_number_that_was_stored_before_its_bound_hurts_nobody: stored_numbers_hurt_nobody;
+}
+
+async fn no_field_leaves_a_trace(ground: Ground) {
+    let plane = Plane::start(ground).await;
+    gateway::install(&plane.client()).await;
+    let env = plane.operate().await;
     env.allow_failures(|_| true);
     let client = &env.client();
     let crds = all();
@@ -185,10 +184,9 @@ async fn every_optional_field_set_and_removed_again_leaves_no_trace() {
     env.stop().await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_number_has_bounds_and_is_refused_beyond_them() {
-    let cluster = Cluster::start().await.unwrap();
-    let client = cluster.client();
+async fn numbers_are_bounded(ground: Ground) {
+    let plane = Plane::start(ground).await;
+    let client = plane.client();
     install::crds(&client, &webhooks::without_conversion(all().crds())).await.unwrap();
     let dry_run = PostParams { dry_run: true, ..PostParams::default() };
     for entry in parents() {
@@ -214,7 +212,6 @@ async fn every_number_has_bounds_and_is_refused_beyond_them() {
             }
         }
     }
-    cluster.shutdown().await.unwrap();
 }
 
 /// The kinds as they might have been before they had any bounds.
@@ -236,11 +233,10 @@ fn boundless() -> Vec<CustomResourceDefinition> {
     serde_json::from_value(crds).unwrap()
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_number_that_was_stored_before_its_bound_hurts_nobody() {
+async fn stored_numbers_hurt_nobody(ground: Ground) {
     const MANY: i64 = i32::MAX as i64;
-    let cluster = Cluster::start().await.unwrap();
-    let client = cluster.client();
+    let plane = Plane::start(ground).await;
+    let client = plane.client();
     install::crds(&client, &boundless()).await.unwrap();
     let mut stored = Vec::new();
     for entry in parents() {
@@ -258,7 +254,7 @@ async fn a_number_that_was_stored_before_its_bound_hurts_nobody() {
             }
         }
     }
-    let env = Environment::on(cluster, all).await;
+    let env = plane.operate().await;
     env.allow_failures(|failure| failure.reason != "ReconcilePanicked");
     // Whoever comes now is served as ever.
     for entry in parents() {
@@ -266,7 +262,7 @@ async fn a_number_that_was_stored_before_its_bound_hurts_nobody() {
             "apiVersion": entry.api_version, "kind": entry.kind, "metadata": {"name": format!("{}-plain", entry.name)},
             "spec": base(entry.name, "plain"),
         });
-        env.apply::<Value>(&object).await;
+        env.apply(&object).await;
     }
     for entry in parents() {
         let name = format!("{}-plain", entry.name);

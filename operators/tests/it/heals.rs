@@ -8,17 +8,16 @@ use kube::{
     api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams},
 };
 use serde_json::{Value, json};
-use windlass_cluster::{Cluster, testing::Environment};
-use windlass_operators::{Entry, catalogue, operator};
+use windlass_operators::Entry;
 
 use crate::{
-    bed::eventually,
+    bed::{Ground, eventually},
     children::{self, controlled_by, kind_api, parents, resource_of, title, wanted},
+    plane::{NAMESPACE, Site},
     suite::condition_of,
     whole,
 };
 
-const NAMESPACE: &str = "default";
 /// How many fields of a child are edited, of all that the operator owns: every edit may roll its Pods.
 const EDITS: usize = 6;
 
@@ -215,12 +214,15 @@ async fn every_child_of(client: &Client, entry: &Entry) {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_child_edited_deleted_or_replaced_comes_right() {
-    let env = Environment::on(Cluster::start().await.unwrap(), || operator("windlass", catalogue())).await;
+on_both_control_planes! {
+    every_child_edited_deleted_or_replaced_comes_right: comes_right;
+}
+
+async fn comes_right(ground: Ground) {
+    let env = Site::start(ground).await;
     env.allow_failures(|_| true);
     for entry in parents() {
-        env.apply::<Value>(&whole::object(entry, &whole::name(entry.name), &whole::spec(entry.name))).await;
+        env.apply(&whole::object(entry, &whole::name(entry.name), &whole::spec(entry.name))).await;
     }
     let client = &env.client();
     join_all(parents().map(|entry| every_child_of(client, entry))).await;

@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use windlass::{RunError, webhook::Server};
 use windlass_operators::{catalogue, webhooks};
 
-async fn serve(client: Client, server: Server, stop: CancellationToken) -> Result<(), RunError> {
+pub(crate) async fn serve(client: Client, server: Server, stop: CancellationToken) -> Result<(), RunError> {
     let operator = windlass_operators::webhooks("windlass-it", catalogue()).serve_webhooks(server);
     operator.run(client, stop.cancelled_owned()).await
 }

@@ -172,6 +172,8 @@ async fn each_step_of_a_change_is_logged_once_and_rest_not_at_all() {
         env.settled().await;
         let said = lines.take(&name);
         assert_eq!(count(&said, "gone"), 1, "{kind}: {said:#?}");
+        let finalized = usize::from(kind == "podmanager");
+        assert_eq!(count(&said, "Cleaned up resources"), finalized, "{kind}: {said:#?}");
     }
     env.stop().await;
 }

@@ -31,6 +31,24 @@ macro_rules! on_both_clusters {
     };
 }
 
+/// Defines a test per cluster for each case over all kinds: on the embedded one, and on a real control plane.
+macro_rules! on_both_control_planes {
+    ($($name:ident: $case:ident;)+) => {
+        $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+        async fn $name() {
+            $case(crate::bed::Ground::Embedded).await;
+        })+
+
+        mod real_control_plane {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            #[ignore = "needs a real cluster"]
+            async fn $name() {
+                super::$case(crate::bed::Ground::Real).await;
+            })+
+        }
+    };
+}
+
 mod bed;
 mod caches;
 mod children;
@@ -44,6 +62,7 @@ mod imoocpod;
 mod logs;
 mod manifests;
 mod memcached;
+mod plane;
 mod podmanager;
 mod readme;
 mod seeds;

@@ -65,7 +65,8 @@ async fn pods_are_named_labelled_owned_and_announced(bed: Bed) {
     .await;
     SUBJECT.resize(&bed, "it", 1).await;
     SUBJECT.settled(&bed, "it", 1).await;
-    assert_eq!(bed.recorded("PodManager", "Deleted").await.len(), 1);
+    let deleted = bed.recorded("PodManager", "Deleted").await;
+    assert!(deleted.len() == 1 && deleted[0].starts_with("Deleted pod "), "{deleted:?}");
 }
 
 async fn a_lower_pod_that_dies_never_ends_in_already_exists(bed: Bed) {

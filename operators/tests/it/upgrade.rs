@@ -12,12 +12,12 @@ use kube::{
     api::{ApiResource, DynamicObject, ListParams, Patch, PatchParams, PostParams},
 };
 use serde_json::{Map, Value, json};
-use windlass_cluster::{Cluster, testing::Environment};
-use windlass_operators::{catalogue, install, operator, webhooks};
+use windlass_operators::{catalogue, install, webhooks};
 
 use crate::{
-    bed::{eventually, until_empty},
+    bed::{Ground, until_empty},
     children::{self, kind_api, resource_of, title, value},
+    plane::{NAMESPACE, Plane, Site, all},
     suite::condition_of,
     whole,
 };
@@ -26,11 +26,6 @@ use crate::{
 const STATE: &str = "tests/it/upgrade/0.1.0.json";
 /// The field manager of the operators.
 const MANAGER: &str = "windlass-operators";
-const NAMESPACE: &str = "default";
-
-fn all() -> windlass::Operator {
-    operator("windlass", catalogue())
-}
 
 /// The samples, and one of each kind with all of its children.
 fn objects() -> Vec<Value> {
@@ -53,7 +48,7 @@ fn unrest(object: &DynamicObject) -> Option<String> {
     (!right).then(|| format!("{name}: {status}"))
 }
 
-async fn at_rest(client: &Client) {
+pub(crate) async fn at_rest(client: &Client) {
     until_empty("every object is ready", || async {
         let mut restless = Vec::new();
         for entry in catalogue() {
@@ -84,10 +79,10 @@ fn is_made(child: &Value) -> bool {
 
 /// Writes the state of this release: by `WINDLASS_UPGRADE_RECORD=1 cargo test -p windlass-operators --test it upgrade`.
 async fn record() {
-    let env = Environment::on(Cluster::start().await.unwrap(), all).await;
+    let env = Site::start(Ground::Embedded).await;
     env.allow_failures(|failure| failure.reason == "Conflict");
     for object in objects() {
-        env.apply::<Value>(&object).await;
+        env.apply(&object).await;
     }
     at_rest(&env.client()).await;
     env.settled().await;
@@ -207,16 +202,19 @@ async fn standing(client: &Client) -> BTreeMap<String, Value> {
     found
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nothing_restarts_when_the_operators_are_upgraded() {
+on_both_control_planes! {
+    nothing_restarts_when_the_operators_are_upgraded: nothing_restarts;
+}
+
+async fn nothing_restarts(ground: Ground) {
     if std::env::var_os("WINDLASS_UPGRADE_RECORD").is_some() {
         return record().await;
     }
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(STATE);
     let text = std::fs::read_to_string(path).unwrap();
     let state: Value = serde_json::from_str(&text).unwrap();
-    let cluster = Cluster::start().await.unwrap();
-    let client = cluster.client();
+    let plane = Plane::start(ground).await;
+    let client = plane.client();
     // Nobody converts yet, and what is stored is in the newest version.
     install::crds(&client, &webhooks::without_conversion(all().crds())).await.unwrap();
     let mut uids = Vec::new();
@@ -238,20 +236,10 @@ async fn nothing_restarts_when_the_operators_are_upgraded() {
         api.patch_status(name, &PatchParams::default(), &status).await.unwrap();
     }
     // The cluster's own controllers make Pods of it, as they had.
-    eventually("the Pods of the release run", || async {
-        let pods = list(&client, &resource_of(&json!({"kind": "Pod"}))).await;
-        let idle = pods
-            .iter()
-            .filter(|pod| !matches!(pod["status"]["phase"].as_str(), Some("Running" | "Succeeded")));
-        let (count, idle) = (pods.len(), idle.count());
-        let first = cluster.revision();
-        tokio::time::sleep(std::time::Duration::from_secs(1)).await;
-        (count > 0 && idle == 0 && cluster.revision() == first).then_some(())
-    })
-    .await;
+    plane.pods_run().await;
     let before = standing(&client).await;
 
-    let env = Environment::on(cluster, all).await;
+    let env = plane.operate().await;
     env.allow_failures(|failure| failure.reason == "Conflict");
     at_rest(&client).await;
     env.settled().await;

@@ -1,4 +1,5 @@
-//! Which Kubernetes the operators run on: one that is too old is told so at the start.
+//! Which Kubernetes the operators run on: one that is too old is told so at the start, on every other all samples become
+//! ready.
 
 use http::{Request, Response};
 use kube::{Client, client::Body};
@@ -7,6 +8,23 @@ use tower::service_fn;
 use windlass::RunError;
 use windlass_cluster::Cluster;
 use windlass_operators::{KUBERNETES, catalogue, install, operator, webhooks};
+
+use crate::{bed::Ground, plane::Site, upgrade::at_rest};
+
+on_both_control_planes! {
+    every_sample_becomes_ready_and_then_nothing_is_written: samples_are_ready;
+}
+
+async fn samples_are_ready(ground: Ground) {
+    let site = Site::start(ground).await;
+    site.allow_failures(|failure| failure.reason == "Conflict");
+    for entry in catalogue() {
+        site.apply(&entry.sample().unwrap()).await;
+    }
+    at_rest(&site.client()).await;
+    site.assert_second_reconcile_writes_nothing().await;
+    site.stop().await;
+}
 
 /// The same cluster, which says that it is of another version.
 fn aged(client: Client, minor: &'static str) -> Client {

@@ -10,7 +10,8 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail};
 use fs_err as fs;
 
-use super::{VERSION, layout, requirements, state};
+use super::release::Release;
+use super::{layout, requirements, state};
 
 /// A Kubernetes program: its file name, the Go package that it is made from, and the `go` command that does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,6 +19,12 @@ pub(super) struct Program {
     pub(super) name: &'static str,
     package: &'static str,
     command: &'static [&'static str],
+}
+
+impl Program {
+    fn is_borrowed(self) -> bool {
+        ["etcd", "kubectl"].contains(&self.name)
+    }
 }
 
 const fn program(name: &'static str, package: &'static str) -> Program {
@@ -59,15 +66,31 @@ pub(super) fn missing(directory: &Path, wanted: &[Program]) -> Vec<Program> {
 }
 
 /// Builds everything and starts nothing: for CI, and before a long journey.
-pub(super) fn all() -> Result<()> {
-    let directory = ensure(&ALL)?;
-    anstream::println!("Kubernetes {VERSION} is in {}", directory.display());
+pub(super) fn all(release: Release) -> Result<()> {
+    let directory = ensure(release, &ALL)?;
+    anstream::println!("Kubernetes {release} is in {}", directory.display());
     Ok(())
 }
 
 /// Makes sure that `wanted` are in the cache, and returns its directory.
-pub(super) fn ensure(wanted: &[Program]) -> Result<PathBuf> {
-    let directory = layout::binaries()?;
+///
+/// etcd and kubectl of an older release are those of the newest: they are what a testbed is run with, not what is tested.
+pub(super) fn ensure(release: Release, wanted: &[Program]) -> Result<PathBuf> {
+    let directory = layout::binaries(release)?;
+    if release != Release::Newest {
+        let borrowed: Vec<Program> = wanted.iter().filter(|program| program.is_borrowed()).copied().collect();
+        let newest = ensure(Release::Newest, &borrowed)?;
+        fs::create_dir_all(&directory)?;
+        for program in missing(&directory, &borrowed) {
+            let linked = std::os::unix::fs::symlink(newest.join(program.name), directory.join(program.name));
+            // Another checkout may have been quicker.
+            if let Err(error) = linked.as_ref()
+                && error.kind() != std::io::ErrorKind::AlreadyExists
+            {
+                linked.with_context(|| format!("failed to link {}", program.name))?;
+            }
+        }
+    }
     if missing(&directory, wanted).is_empty() {
         return Ok(directory);
     }
@@ -80,7 +103,7 @@ pub(super) fn ensure(wanted: &[Program]) -> Result<PathBuf> {
         return Ok(directory);
     }
     anstream::println!(
-        "building {} of Kubernetes {VERSION}; the first build takes about ten minutes",
+        "building {} of Kubernetes {release}; the first build takes about ten minutes",
         names(&missing)
     );
     let begin = Instant::now();
@@ -88,20 +111,20 @@ pub(super) fn ensure(wanted: &[Program]) -> Result<PathBuf> {
         anstream::print!("  [{}/{}] {} … ", index + 1, missing.len(), program.name);
         std::io::Write::flush(&mut std::io::stdout())?;
         let start = Instant::now();
-        build(*program, &directory)?;
+        build(release, *program, &directory)?;
         anstream::println!("{} s", start.elapsed().as_secs());
     }
     anstream::println!("built in {} s", begin.elapsed().as_secs());
     Ok(directory)
 }
 
-fn build(program: Program, directory: &Path) -> Result<()> {
+fn build(release: Release, program: Program, directory: &Path) -> Result<()> {
     let unfinished = directory.join(format!(".{}.{}", program.name, std::process::id()));
     let built = Command::new("go")
-        .current_dir(layout::go_module())
+        .current_dir(layout::go_module(release))
         .env("CGO_ENABLED", "0")
         .args(program.command)
-        .args(["-mod=readonly", "-trimpath", "-ldflags", &link_flags(VERSION), "-o"])
+        .args(["-mod=readonly", "-trimpath", "-ldflags", &link_flags(release.version()), "-o"])
         .arg(&unfinished)
         .arg(program.package)
         .stdin(Stdio::null())
@@ -150,8 +173,10 @@ mod tests {
     }
 
     #[test]
-    fn the_go_module_pins_the_version_of_the_constant() {
-        let module = fs::read_to_string(layout::go_module().join("go.mod")).unwrap();
-        assert!(module.contains(&format!("k8s.io/kubernetes v{VERSION}\n")));
+    fn the_go_module_of_a_release_pins_its_version() {
+        for release in [Release::Newest, Release::Oldest] {
+            let module = fs::read_to_string(layout::go_module(release).join("go.mod")).unwrap();
+            assert!(module.contains(&format!("k8s.io/kubernetes v{release}\n")), "{release}");
+        }
     }
 }

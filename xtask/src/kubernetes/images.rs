@@ -53,6 +53,11 @@ pub(super) struct Args {
     arguments: Vec<String>,
 }
 
+/// The operators' own program from this checkout, as an image can hold it.
+pub(super) fn operators_program() -> Result<PathBuf> {
+    operators::build()
+}
+
 /// Packs one static binary into an image.
 pub(super) fn pack(args: &Args) -> Result<()> {
     let image = from_binary(&args.binary, &args.tag)?;

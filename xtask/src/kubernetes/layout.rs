@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail, ensure};
 use fs_err as fs;
 
-use super::VERSION;
+use super::release::Release;
 
 /// The root of what outlives a testbed and is worth keeping between checkouts.
 pub(super) fn cache_root() -> Result<PathBuf> {
@@ -22,14 +22,19 @@ pub(super) fn cache_root() -> Result<PathBuf> {
     Ok(root.join("windlass"))
 }
 
-/// The directory of the Kubernetes programs of [`VERSION`].
-pub(super) fn binaries() -> Result<PathBuf> {
-    Ok(cache_root()?.join("kubernetes").join(format!("v{VERSION}")))
+/// The directory of the Kubernetes programs of a release.
+pub(super) fn binaries(release: Release) -> Result<PathBuf> {
+    Ok(cache_root()?.join("kubernetes").join(format!("v{release}")))
 }
 
-/// The Go module that the programs are built from.
-pub(super) fn go_module() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("testbed")
+/// kubectl: of the newest release, whatever the testbed is made of.
+pub(super) fn kubectl() -> Result<PathBuf> {
+    Ok(binaries(Release::Newest)?.join("kubectl"))
+}
+
+/// The Go module that the programs of a release are built from.
+pub(super) fn go_module(release: Release) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(release.module())
 }
 
 /// The root of the checkout this program was built from.

@@ -55,7 +55,7 @@ spec:
 
 pub(super) fn run(name: &str) -> Result<()> {
     let (layout, inner) = state::require_node(name)?;
-    let kubectl = Kubectl::new(&layout::binaries()?.join("kubectl"), &layout.kubeconfig());
+    let kubectl = Kubectl::new(&layout::kubectl()?, &layout.kubeconfig());
     let begin = Instant::now();
     let outcome = prove(&layout, inner, &kubectl);
     if outcome.is_err() {

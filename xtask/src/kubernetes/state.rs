@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::layout::{Layout, run_root};
 use super::process::Identity;
+use super::release::Release;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -27,6 +28,8 @@ pub(super) enum Mode {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct State {
     pub(super) mode: Mode,
+    #[serde(default)]
+    pub(super) release: Release,
     pub(super) server: String,
     /// The address at which the host reaches the API server and node ports.
     pub(super) address: Ipv4Addr,

@@ -27,7 +27,7 @@ const RETRY: Duration = Duration::from_millis(500);
 pub(super) fn run(run: &Path) -> Result<()> {
     let layout = Layout::at(run)?;
     let system = Storage {
-        kubectl: Kubectl::new(&layout::binaries()?.join("kubectl"), &layout.kubeconfig()),
+        kubectl: Kubectl::new(&layout::kubectl()?, &layout.kubeconfig()),
         root: layout.path("volumes"),
     };
     fs::create_dir_all(&system.root)?;

@@ -18,19 +18,20 @@ use super::certs::Authority;
 use super::layout::Layout;
 use super::plan::{self, ConfigFile, Endpoints, Plan};
 use super::process::{self, Identity};
+use super::release::Release;
 use super::state::{self, Mode, State};
-use super::{VERSION, build, cgroup, down, images, network, requirements};
+use super::{build, cgroup, down, images, network, requirements};
 
-pub(super) fn up(name: &str, mode: Mode, copy: Option<PathBuf>) -> Result<()> {
+pub(super) fn up(name: &str, mode: Mode, release: Release, copy: Option<PathBuf>) -> Result<()> {
     let _lock = state::lock_name(name)?;
     let layout = Layout::of(name)?;
     match State::read(&layout) {
-        Some(state) if state.running() && state.ready && state.mode == mode => {
+        Some(state) if state.running() && state.ready && state.mode == mode && state.release == release => {
             anstream::println!("testbed `{name}` is already up");
             return finish(&layout, &state, copy);
         }
         Some(state) if state.running() && state.ready => bail!(
-            "testbed `{name}` is up in another mode: end it with `cargo xtask kubernetes down --name {name}`, \
+            "testbed `{name}` is up in another mode or version: end it with `cargo xtask kubernetes down --name {name}`, \
              or choose another --name"
         ),
         _ => {}
@@ -40,13 +41,13 @@ pub(super) fn up(name: &str, mode: Mode, copy: Option<PathBuf>) -> Result<()> {
         Mode::ControlPlane => &build::CONTROL_PLANE,
         Mode::ApiServer => &build::API_SERVER,
     };
-    requirements::check(mode, !build::missing(&super::layout::binaries()?, wanted).is_empty())?;
-    let binaries = build::ensure(wanted)?;
+    requirements::check(mode, !build::missing(&super::layout::binaries(release)?, wanted).is_empty())?;
+    let binaries = build::ensure(release, wanted)?;
     down::remove(&layout).context("failed to remove the remains of an earlier testbed")?;
     let begin = Instant::now();
     let started = match mode {
-        Mode::Node => start_box(&layout, &binaries),
-        Mode::ControlPlane | Mode::ApiServer => start_control_plane(&layout, &binaries, mode),
+        Mode::Node => start_box(&layout, &binaries, release),
+        Mode::ControlPlane | Mode::ApiServer => start_control_plane(&layout, &binaries, mode, release),
     };
     let state = started.and_then(|state| ready::wait(&layout, &binaries, state, begin));
     match state {
@@ -71,12 +72,13 @@ pub(super) fn up(name: &str, mode: Mode, copy: Option<PathBuf>) -> Result<()> {
 pub(super) fn launch_api_server(name: &str) -> Result<Instant> {
     let _lock = state::lock_name(name)?;
     let layout = Layout::of(name)?;
-    let missing = build::missing(&super::layout::binaries()?, &build::API_SERVER);
+    let release = Release::Newest;
+    let missing = build::missing(&super::layout::binaries(release)?, &build::API_SERVER);
     requirements::check(Mode::ApiServer, !missing.is_empty())?;
-    let binaries = build::ensure(&build::API_SERVER)?;
+    let binaries = build::ensure(release, &build::API_SERVER)?;
     down::remove(&layout).context("failed to remove the remains of an earlier testbed")?;
     let begin = Instant::now();
-    start_control_plane(&layout, &binaries, Mode::ApiServer)?;
+    start_control_plane(&layout, &binaries, Mode::ApiServer, release)?;
     Ok(begin)
 }
 
@@ -88,25 +90,25 @@ fn finish(layout: &Layout, state: &State, copy: Option<PathBuf>) -> Result<()> {
         }
         None => layout.kubeconfig(),
     };
-    let binaries = super::layout::binaries()?;
-    anstream::println!("Kubernetes {VERSION} at {}", state.server);
+    let kubectl = super::layout::kubectl()?;
+    anstream::println!("Kubernetes {} at {}", state.release, state.server);
     anstream::println!();
     anstream::println!("  export KUBECONFIG={}", kubeconfig.display());
-    anstream::println!("  {} get all --all-namespaces", binaries.join("kubectl").display());
+    anstream::println!("  {} get all --all-namespaces", kubectl.display());
     anstream::println!();
     anstream::println!("end it with: cargo xtask kubernetes down --name {}", layout.name);
     Ok(())
 }
 
 /// Starts a box with a node, as root.
-fn start_box(layout: &Layout, binaries: &Path) -> Result<State> {
+fn start_box(layout: &Layout, binaries: &Path, release: Release) -> Result<State> {
     let network = state::lock_network()?;
     let link = network::free_link()?;
     let endpoints = Endpoints { address: link.inside, api: 6443, etcd_client: 2379, etcd_peer: 2380 };
     let plugins = requirements::cni_directory().context("failed to find the CNI plugins")?;
     let authority = Authority::new()?;
     let mut files = plan::control_plane_files(layout, &authority, &endpoints)?;
-    files.extend(plan::node_files(layout, &authority, &endpoints, plugins)?);
+    files.extend(plan::node_files(layout, &authority, &endpoints, plugins, release)?);
     write_files(layout, &files)?;
     let mut components = plan::control_plane(layout, binaries, &endpoints, true);
     components.extend(plan::node(layout, binaries, link.inside));
@@ -120,6 +122,7 @@ fn start_box(layout: &Layout, binaries: &Path) -> Result<State> {
     )?;
     let mut state = State {
         mode: Mode::Node,
+        release,
         server: endpoints.server(),
         address: link.inside,
         interface: Some(link.interface.clone()),
@@ -141,7 +144,7 @@ fn start_box(layout: &Layout, binaries: &Path) -> Result<State> {
 }
 
 /// Starts a control plane on loopback, as anyone.
-fn start_control_plane(layout: &Layout, binaries: &Path, mode: Mode) -> Result<State> {
+fn start_control_plane(layout: &Layout, binaries: &Path, mode: Mode, release: Release) -> Result<State> {
     let [api, etcd_client, etcd_peer] = free_ports()?;
     let endpoints = Endpoints { address: Ipv4Addr::LOCALHOST, api, etcd_client, etcd_peer };
     let authority = Authority::new()?;
@@ -161,6 +164,7 @@ fn start_control_plane(layout: &Layout, binaries: &Path, mode: Mode) -> Result<S
     let outer = spawn(layout, "__supervise")?;
     let state = State {
         mode,
+        release,
         server: endpoints.server(),
         address: endpoints.address,
         interface: None,

@@ -3,7 +3,10 @@
 //!
 //! Its two operators and opm are processes, not Pods, in a network namespace of their own with the embedded cluster, or
 //! in that of a testbed: they listen on every interface of it. The bundles are in the catalogue with all that they hold,
-//! so OLM has no image to unpack; what it installs runs in Pods.
+//! so OLM has no image to unpack; what it installs runs in Pods. On a testbed that is an operator with webhooks, which must
+//! answer after the installation and after the upgrade; the embedded cluster runs no containers, so nobody would answer there.
+
+mod webhooks;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -16,9 +19,31 @@ use fs_err as fs;
 use super::tools;
 use crate::kubernetes::{self, Kubectl};
 
-/// Where the operator is installed, and what it is called.
-const NAMESPACE: &str = "memcached-operator-system";
-const OPERATOR: &str = "memcached-operator";
+/// What is installed.
+struct Package {
+    /// Its name among the seven.
+    only: &'static str,
+    crd: &'static str,
+    webhooks: bool,
+}
+
+const PLAIN: Package = Package { only: "memcached", crd: "memcacheds.cache.example.com", webhooks: false };
+const HOOKED: Package = Package { only: "database", crd: "databases.database.example.com", webhooks: true };
+
+impl Package {
+    fn operator(&self) -> String {
+        format!("{}-operator", self.only)
+    }
+
+    fn namespace(&self) -> String {
+        format!("{}-system", self.operator())
+    }
+
+    fn crd_uid(&self, kubectl: &Kubectl) -> Result<String> {
+        kubectl.output(&["get", "crd", self.crd, "--output=jsonpath={.metadata.uid}"])
+    }
+}
+
 const ADDRESS: &str = "127.0.0.1:50051";
 /// OLM polls, and waits longer each time.
 const TIMEOUT: Duration = Duration::from_mins(5);
@@ -99,6 +124,8 @@ pub(super) fn inside(tools: &Path, kubectl: &Path, windlass: &Path) -> Result<()
     let at = |name: &str| folder.path().join(name);
     let given = std::env::var_os("KUBECONFIG").map(PathBuf::from);
     let mut processes = Vec::new();
+    let package = if given.is_some() { HOOKED } else { PLAIN };
+    let (operator, namespace) = (package.operator(), package.namespace());
     let kubeconfig = match given {
         Some(given) => given,
         None => {
@@ -117,7 +144,7 @@ pub(super) fn inside(tools: &Path, kubectl: &Path, windlass: &Path) -> Result<()
         kubectl.output(&["apply", "--server-side", "--force-conflicts", "-f", &path])?;
     }
     for (version, add) in [("0.1.0", true), ("0.2.0", false)] {
-        bundle(windlass, version, &at(version))?;
+        bundle(windlass, &package, version, &at(version))?;
         if add {
             catalog(windlass, &at(version), &at("catalog"))?;
         }
@@ -128,29 +155,50 @@ pub(super) fn inside(tools: &Path, kubectl: &Path, windlass: &Path) -> Result<()
         command.args(arguments).env("KUBECONFIG", &kubeconfig).current_dir(folder.path());
         processes.push(Process::start(folder.path(), name, &mut command)?);
     }
-    kubectl.with_input(&["apply", "-f", "-"], &subscription())?;
+    kubectl.with_input(&["apply", "-f", "-"], &subscription(&package))?;
     let begin = Instant::now();
-    until("0.1.0 is installed", &mut processes, || succeeded(&kubectl, "0.1.0"))?;
-    anstream::println!("OLM installed {OPERATOR} 0.1.0 in {} s", begin.elapsed().as_secs());
-    let uid =
-        kubectl.output(&["get", "crd", "memcacheds.cache.example.com", "-o", "jsonpath={.metadata.uid}"])?;
+    until("0.1.0 is installed", &mut processes, || succeeded(&kubectl, &package, "0.1.0"))?;
+    anstream::println!("OLM installed {operator} 0.1.0 in {} s", begin.elapsed().as_secs());
+    let uid = package.crd_uid(&kubectl)?;
+    if package.webhooks {
+        webhooks::prepare(&kubectl)?;
+        answered(&kubectl, &mut processes)?;
+    }
 
     catalog(windlass, &at("0.2.0"), &at("catalog"))?;
     drop(served);
     served = serve(tools, folder.path(), &at("catalog"))?;
     let begin = Instant::now();
-    until("0.2.0 is installed", &mut processes, || succeeded(&kubectl, "0.2.0"))?;
+    let mut upgrade =
+        || until("0.2.0 is installed", &mut processes, || succeeded(&kubectl, &package, "0.2.0"));
+    if package.webhooks {
+        let asked = webhooks::while_asking(&kubectl, upgrade)?;
+        // Between two versions OLM itself has another certificate issued: how long nobody is answered is its affair.
+        anstream::println!("{} of {} conversions had no answer meanwhile", asked.unanswered, asked.all);
+    } else {
+        upgrade()?;
+    }
     anstream::println!("OLM upgraded it to 0.2.0 in {} s", begin.elapsed().as_secs());
     until("0.1.0 is gone", &mut processes, || {
-        Ok(!kubectl.output(&["get", "csv", "-n", NAMESPACE, "-o", "name"])?.contains("0.1.0"))
+        Ok(!kubectl.output(&["get", "csv", "-n", &namespace, "-o", "name"])?.contains("0.1.0"))
     })?;
-    let now =
-        kubectl.output(&["get", "crd", "memcacheds.cache.example.com", "-o", "jsonpath={.metadata.uid}"])?;
-    ensure!(uid == now, "the CRD was made anew");
-    anstream::print!("{}", kubectl.output(&["get", "csv,sub,installplan,deploy", "-n", NAMESPACE])?);
+    ensure!(uid == package.crd_uid(&kubectl)?, "the CRD was made anew");
+    if package.webhooks {
+        answered(&kubectl, &mut processes)?;
+        webhooks::clean(&kubectl)?;
+    }
+    anstream::print!("{}", kubectl.output(&["get", "csv,sub,installplan,deploy", "-n", &namespace])?);
     drop(served);
     // A testbed is as it was before; with the embedded cluster everything is gone anyway.
-    kubectl.output(&["delete", "namespace", NAMESPACE, "olm", "--wait=false"])?;
+    kubectl.output(&["delete", "namespace", &namespace, "olm", "--wait=false"])?;
+    Ok(())
+}
+
+/// Waits until the webhooks do what they are for.
+fn answered(kubectl: &Kubectl, processes: &mut [Process]) -> Result<()> {
+    until("a webhook refuses what it must", processes, || Ok(webhooks::refuses(kubectl)))?;
+    until("an object is converted", processes, || Ok(webhooks::converts(kubectl)))?;
+    anstream::println!("its webhooks refuse and convert");
     Ok(())
 }
 
@@ -173,11 +221,11 @@ fn crds() -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-fn bundle(windlass: &Path, version: &str, out: &Path) -> Result<()> {
+fn bundle(windlass: &Path, package: &Package, version: &str, out: &Path) -> Result<()> {
     let mut command = Command::new(windlass);
     // One image for both versions: what is shown is the way from the one to the other.
     command
-        .args(["--quiet", "operators", "bundle", "--only", "memcached", "--version", version, "--out"])
+        .args(["--quiet", "operators", "bundle", "--only", package.only, "--version", version, "--out"])
         .arg(out);
     ensure!(command.status()?.success(), "failed to make a bundle");
     Ok(())
@@ -197,7 +245,8 @@ fn serve(tools: &Path, folder: &Path, catalog: &Path) -> Result<Process> {
     Process::start(folder, "opm", command.arg(folder.join("termination")))
 }
 
-fn subscription() -> String {
+fn subscription(package: &Package) -> String {
+    let (name, operator, namespace) = (package.only, package.operator(), package.namespace());
     format!(
         "\
 apiVersion: v1
@@ -206,7 +255,7 @@ metadata: {{name: olm}}
 ---
 apiVersion: v1
 kind: Namespace
-metadata: {{name: {NAMESPACE}, labels: {{pod-security.kubernetes.io/enforce: restricted}}}}
+metadata: {{name: {namespace}, labels: {{pod-security.kubernetes.io/enforce: restricted}}}}
 ---
 apiVersion: operators.coreos.com/v1alpha1
 kind: CatalogSource
@@ -215,26 +264,26 @@ spec: {{sourceType: grpc, address: \"{ADDRESS}\", displayName: Windlass}}
 ---
 apiVersion: operators.coreos.com/v1
 kind: OperatorGroup
-metadata: {{name: everywhere, namespace: {NAMESPACE}}}
+metadata: {{name: everywhere, namespace: {namespace}}}
 spec: {{}}
 ---
 apiVersion: operators.coreos.com/v1alpha1
 kind: Subscription
-metadata: {{name: memcached, namespace: {NAMESPACE}}}
-spec: {{source: windlass, sourceNamespace: olm, name: {OPERATOR}, installPlanApproval: Automatic}}
+metadata: {{name: {name}, namespace: {namespace}}}
+spec: {{source: windlass, sourceNamespace: olm, name: {operator}, installPlanApproval: Automatic}}
 "
     )
 }
 
 /// Whether a version is installed, and what it runs is available.
-fn succeeded(kubectl: &Kubectl, version: &str) -> Result<bool> {
-    let name = format!("{OPERATOR}.v{version}");
+fn succeeded(kubectl: &Kubectl, package: &Package, version: &str) -> Result<bool> {
+    let name = format!("{}.v{version}", package.operator());
     let phase = kubectl.output(&[
         "get",
         "csv",
         &name,
         "-n",
-        NAMESPACE,
+        &package.namespace(),
         "--ignore-not-found",
         "-o",
         "jsonpath={.status.phase}",

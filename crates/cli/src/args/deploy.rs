@@ -102,6 +102,10 @@ pub(crate) struct PlacedArgs {
     /// Serve metrics with TLS, and only to whom the API server lets read them [default: true]
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub(crate) metrics_secure: Option<bool>,
+
+    /// Secrets with which the image is pulled, by their names in the operator's namespace, separated by commas
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', visible_alias = "image-pull-secret")]
+    pub(crate) image_pull_secrets: Vec<String>,
 }
 
 impl PlacedArgs {
@@ -114,7 +118,12 @@ impl PlacedArgs {
         let certificates =
             if self.cert_manager { CertificateSource::CertManager } else { usual.certificates };
         let name_prefix = self.name_prefix.clone().or(usual.name_prefix);
-        Placement { name_prefix, certificates, metrics, ..usual }
+        let image_pull_secrets = if self.image_pull_secrets.is_empty() {
+            usual.image_pull_secrets
+        } else {
+            self.image_pull_secrets.clone()
+        };
+        Placement { name_prefix, certificates, metrics, image_pull_secrets, ..usual }
     }
 
     /// The flags once more, for a command that somebody is to copy.
@@ -124,6 +133,8 @@ impl PlacedArgs {
             self.cert_manager.then(|| " --cert-manager".to_owned()),
             self.metrics_bind_address.map(|port| format!(" --metrics-bind-address :{port}")),
             self.metrics_secure.map(|secure| format!(" --metrics-secure={secure}")),
+            (!self.image_pull_secrets.is_empty())
+                .then(|| format!(" --image-pull-secrets {}", self.image_pull_secrets.join(","))),
         ];
         flags.into_iter().flatten().collect()
     }

@@ -8,6 +8,9 @@ use windlass::{
 /// Who makes the volumes of the class.
 pub(super) const PROVISIONER: &str = "windlass.dev/simulated";
 
+/// The driver of these volumes. The name of a driver has no slash: a real API server refuses the volume.
+pub(super) const DRIVER: &str = "simulated.windlass.dev";
+
 const NAME: &str = "standard";
 const DEFAULT: &str = "storageclass.kubernetes.io/is-default-class";
 

@@ -15,7 +15,10 @@ use windlass::{
     },
 };
 
-use super::{binding, class::PROVISIONER};
+use super::{
+    binding,
+    class::{DRIVER, PROVISIONER},
+};
 
 /// Kept by a volume that a claim has.
 pub(super) const PROTECTION: &str = "kubernetes.io/pv-protection";
@@ -72,7 +75,7 @@ fn build(claim: &PersistentVolumeClaim, class: &StorageClass) -> PersistentVolum
             capacity: Some(capacity),
             claim_ref: Some(binding::reference(claim)),
             csi: Some(CSIPersistentVolumeSource {
-                driver: PROVISIONER.into(),
+                driver: DRIVER.into(),
                 volume_handle: name,
                 ..CSIPersistentVolumeSource::default()
             }),

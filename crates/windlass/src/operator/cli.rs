@@ -155,6 +155,9 @@ struct Target {
     /// Serve metrics with TLS, and only to whom the API server lets read them [default: true]
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     metrics_secure: Option<bool>,
+    /// Secrets with which the image is pulled, by their names in the operator's namespace, separated by commas
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', visible_alias = "image-pull-secret")]
+    image_pull_secrets: Vec<String>,
 }
 
 /// Parses a command line and carries it out.
@@ -261,6 +264,7 @@ impl Target {
             namespace: self.namespace.unwrap_or_else(|| format!("{}-system", operator.name())),
             image: image.unwrap_or_else(|| format!("{}:latest", operator.name())),
             replicas,
+            image_pull_secrets: self.image_pull_secrets,
             name_prefix: self.name_prefix,
             metrics: MetricsEndpoint {
                 port: self.metrics_bind_address.unwrap_or(usual.port),

@@ -34,6 +34,8 @@ pub struct Placement {
     pub name_prefix: Option<String>,
     /// Where metrics are served, and to whom.
     pub metrics: MetricsEndpoint,
+    /// Secrets of the operator's namespace with which its image is pulled: for a registry that asks for a password.
+    pub image_pull_secrets: Vec<String>,
 }
 
 impl Placement {
@@ -46,6 +48,7 @@ impl Placement {
             certificates: CertificateSource::default(),
             name_prefix: None,
             metrics: MetricsEndpoint::default(),
+            image_pull_secrets: Vec::new(),
         }
     }
 }
@@ -283,6 +286,10 @@ impl Operator {
                 },
             },
         });
+        if !placement.image_pull_secrets.is_empty() {
+            let secrets = placement.image_pull_secrets.iter().map(|name| json!({ "name": name }));
+            deployment["spec"]["template"]["spec"]["imagePullSecrets"] = secrets.collect();
+        }
         self.with_webhooks(&mut deployment, placement);
         labelled(self, deployment, self.name(), Some(&placement.namespace))
     }

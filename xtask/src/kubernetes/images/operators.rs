@@ -34,7 +34,8 @@ pub(super) fn remove(archive: &Path) -> Result<()> {
     Ok(fs_err::remove_file(archive)?)
 }
 
-fn build() -> Result<PathBuf> {
+/// The program itself, linked statically.
+pub(super) fn build() -> Result<PathBuf> {
     anstream::println!("building {PROGRAM}");
     let mut child = real_tests::cargo()
         .args(["rustc", "--package", PROGRAM, "--bin", PROGRAM, "--message-format=json-render-diagnostics"])

@@ -11,6 +11,7 @@ use crate::kubernetes::certs::{self, Authority, Pair, User};
 use crate::kubernetes::kubeconfig;
 use crate::kubernetes::layout::Layout;
 use crate::kubernetes::network::{BRIDGE, PODS};
+use crate::kubernetes::release::Release;
 
 /// A file to write before the start.
 pub(in crate::kubernetes) struct ConfigFile {
@@ -52,11 +53,12 @@ pub(in crate::kubernetes) fn node_files(
     authority: &Authority,
     endpoints: &Endpoints,
     plugins: &Path,
+    release: Release,
 ) -> Result<Vec<ConfigFile>> {
     let mut files = vec![
         file("containerd.toml", containerd(layout, plugins)),
         file("cni/10-bridge.conflist", cni(layout)),
-        file("kubelet.yaml", kubelet(layout)),
+        file("kubelet.yaml", kubelet(layout, release)),
         file("kube-proxy.yaml", proxy(layout)),
     ];
     files.extend(pair("kubelet", authority.kubelet(endpoints.address)?));
@@ -146,7 +148,9 @@ fn cni(layout: &Layout) -> String {
 
 /// The kubelet. Eviction and image collection are off: the machine's disk is not the testbed's business, and an
 /// image that was collected could not be pulled again.
-fn kubelet(layout: &Layout) -> String {
+fn kubelet(layout: &Layout, release: Release) -> String {
+    // A word that the older one does not know: it runs on such a host without a word.
+    let cgroups = if release == Release::Newest { "failCgroupV1: false\n" } else { "" };
     format!(
         "apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
@@ -161,8 +165,7 @@ containerRuntimeEndpoint: unix://{CONTAINERD_SOCKET}
 cgroupDriver: cgroupfs
 cgroupsPerQOS: false
 enforceNodeAllocatable: []
-failCgroupV1: false
-failSwapOn: false
+{cgroups}failSwapOn: false
 localStorageCapacityIsolation: false
 evictionHard: {{memory.available: 0%, nodefs.available: 0%, nodefs.inodesFree: 0%, imagefs.available: 0%}}
 imageGCHighThresholdPercent: 100
@@ -209,7 +212,9 @@ mod tests {
         let endpoints = Endpoints { address: ADDRESS, api: 6443, etcd_client: 2379, etcd_peer: 2380 };
         let authority = Authority::new().unwrap();
         let mut files = control_plane_files(&layout, &authority, &endpoints).unwrap();
-        files.extend(node_files(&layout, &authority, &endpoints, Path::new("/usr/lib/cni")).unwrap());
+        files.extend(
+            node_files(&layout, &authority, &endpoints, Path::new("/usr/lib/cni"), Release::Newest).unwrap(),
+        );
         files
     }
 

@@ -115,6 +115,19 @@ fn with_cert_manager_the_operator_mounts_what_it_issues() {
 }
 
 #[test]
+fn the_image_is_pulled_with_the_secrets_that_are_named() {
+    let secrets = |names: &[&str]| {
+        let image_pull_secrets = names.iter().map(|name| (*name).to_owned()).collect();
+        let placement = Placement { image_pull_secrets, ..Placement::new("boxes", "r.example.com/box:1") };
+        let manifests = hooked().manifests(&placement);
+        let deployment = manifests.iter().find(|manifest| manifest["kind"] == "Deployment").unwrap();
+        deployment["spec"]["template"]["spec"]["imagePullSecrets"].clone()
+    };
+    assert_eq!(secrets(&[]), Value::Null);
+    assert_eq!(secrets(&["one", "two"]), serde_json::json!([{ "name": "one" }, { "name": "two" }]));
+}
+
+#[test]
 fn an_operator_without_webhooks_has_nothing_of_them() {
     let operator = Operator::new("op").controller(Controller::new(Maps).owns::<Deployment>());
     golden("plain", &operator.manifests(&Placement::new("sys", "op:1")));

@@ -228,6 +228,11 @@ impl Registry {
         self.authorizer.allows(&self.store, who, action)
     }
 
+    /// Why the user may do it, for the audit log.
+    pub(crate) fn reason(&self, who: &Identity, action: Action<'_>) -> String {
+        self.authorizer.reason(&self.store, who, action)
+    }
+
     /// What expressions of admission can ask about the user.
     pub(crate) fn access_of(&self, who: &Identity) -> Arc<dyn Access> {
         let (store, authorizer) = (Arc::clone(&self.store), Arc::clone(&self.authorizer));

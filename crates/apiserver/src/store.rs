@@ -30,7 +30,7 @@ use bytes::Bytes;
 use serde::de::IgnoredAny;
 
 pub use self::{
-    disk::{DiskError, DiskFailed, DiskOptions},
+    disk::{BackupError, Copied, DiskError, DiskFailed, DiskOptions, backup, restore},
     draft::{Draft, Fields, Labels},
     history::{Change, Event},
     watch::{Start, Watch, WatchError, WatchEvent},

@@ -226,6 +226,35 @@ impl ClusterDirectory {
         remove_file(&path)
     }
 
+    /// Makes a cluster that is not there yet, whole or not at all: `fill` puts its data into a folder that has another name
+    /// until it is done.
+    pub(crate) async fn create<T, E: From<Error>>(
+        &self,
+        fill: impl AsyncFnOnce(&Path) -> Result<T, E>,
+    ) -> Result<T, E> {
+        if self.exists() {
+            return Err(Error::Exists(self.name.clone()).into());
+        }
+        let home = self.folder.parent().unwrap_or(&self.folder);
+        home::make_private(home).map_err(error::failed("make the folder", home))?;
+        // A dot keeps it out of the names of clusters, and it goes by itself unless it is kept.
+        let prefix = format!(".{}.", self.name);
+        let folder = tempfile::Builder::new().prefix(&prefix).tempdir_in(home);
+        let folder = folder.map_err(error::failed("make a folder in", home))?;
+        let filled = fill(&folder.path().join("data")).await?;
+        let place = folder.keep();
+        let renamed = if self.exists() {
+            Err(Error::Exists(self.name.clone()))
+        } else {
+            fs::rename(&place, &self.folder).map_err(error::failed("name", &self.folder))
+        };
+        if let Err(error) = renamed {
+            let _ = fs::remove_dir_all(&place);
+            return Err(error.into());
+        }
+        Ok(filled)
+    }
+
     /// Removes all that is known of the cluster. Nothing may run it.
     pub(crate) fn remove(&self) -> Result<(), Error> {
         match fs::remove_dir_all(&self.folder) {

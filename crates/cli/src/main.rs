@@ -7,6 +7,7 @@ mod connection;
 mod envtest;
 mod error;
 mod exit_status;
+mod import;
 mod kubeconfig;
 mod operator;
 mod platform;

@@ -19,10 +19,10 @@ const ASIDE_FROM_EXTRAS: [&str; 3] = ["impersonate-user", "impersonate-uid", "im
 const EXTRA: &str = "impersonate-extra-";
 
 impl ApiServer {
-    /// The user of a request. A token counts where nothing stronger was shown.
-    pub(super) fn identify(&self, parts: &Parts) -> Result<Identity> {
+    /// Who has sent a request. A token counts where nothing stronger was shown.
+    pub(super) fn authenticate(&self, parts: &Parts) -> Result<Identity> {
         let shown = parts.extensions.get::<Identity>().cloned().unwrap_or_else(Identity::anonymous);
-        let requester = match bearer(parts)? {
+        Ok(match bearer(parts)? {
             Some(token) if shown == Identity::anonymous() => {
                 let identity = match self.tokens.get(token) {
                     Some(identity) => identity.clone(),
@@ -34,14 +34,14 @@ impl ApiServer {
                 identity
             }
             _ => shown,
-        };
-        match impersonated(parts)? {
-            None => Ok(requester),
-            Some(wanted) => {
-                self.may_be(&requester, &wanted)?;
-                Ok(completed(wanted))
-            }
-        }
+        })
+    }
+
+    /// Who a request is to be answered as, if that is somebody else than whoever sent it.
+    pub(super) fn impersonate(&self, parts: &Parts, requester: &Identity) -> Result<Option<Identity>> {
+        let Some(wanted) = impersonated(parts)? else { return Ok(None) };
+        self.may_be(requester, &wanted)?;
+        Ok(Some(completed(wanted)))
     }
 
     /// Refuses to let the requester be somebody that it may not be.

@@ -25,6 +25,7 @@
 //! - What does not check is refused with its place, never skipped. Only the unfinished end of the last log
 //!   is cut off, and that was never acknowledged.
 
+mod backup;
 mod checkpoint;
 // Its processes are started by a POSIX shell, which limits what they may write.
 #[cfg(test)]
@@ -44,6 +45,7 @@ mod writer;
 
 use std::path::PathBuf;
 
+pub use self::backup::{BackupError, Copied, backup, restore};
 pub(super) use self::{
     files::{Files, System},
     log::{Log, Pending},

@@ -5,6 +5,7 @@
 mod access;
 mod admission;
 mod audit;
+mod audit_log;
 mod bed;
 mod certificates;
 mod compression;

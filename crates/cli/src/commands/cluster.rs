@@ -1,6 +1,8 @@
 //! `windlass cluster up`, and the running cluster that `windlass dev` stands on.
 
 mod background;
+mod backup;
+mod import;
 mod named;
 
 use std::{
@@ -22,7 +24,11 @@ use windlass::{
 use windlass_cluster::{Cluster, Identity, Listening};
 use windlass_ui::Operators;
 
-pub(super) use self::named::{down, kubeconfig, reset, status};
+pub(super) use self::{
+    backup::{backup, restore},
+    import::import,
+    named::{down, kubeconfig, reset, status},
+};
 use super::page::{self, Served};
 use crate::{
     args::{ClusterArgs, UpArgs},
@@ -225,4 +231,11 @@ async fn run(args: &ClusterArgs, held: Option<(Held, bool)>, printer: Printer) -
         held.ended()?;
     }
     printer.aside("stopped")
+}
+
+/// How a cluster that was just made is started.
+fn suggest_start(printer: Printer, name: &str) -> Result<(), Error> {
+    let flag = if name == crate::clusters::DEFAULT { String::new() } else { format!(" --name {name}") };
+    printer.line("")?;
+    printer.command(format_args!("windlass cluster up --detach{flag}"))
 }

@@ -1,7 +1,7 @@
 //! Pod security: a namespace's labels say what its Pods may not do.
 //!
-//! `enforce` refuses Pods, `warn` tells who writes a Pod or something that makes Pods. `audit` is read and
-//! checked like the others, and then there is no audit log for it to be written to.
+//! `enforce` refuses Pods, `warn` tells who writes a Pod or something that makes Pods. `audit` writes
+//! the same into the audit log, if there is one.
 
 mod baseline;
 mod policy;
@@ -106,6 +106,7 @@ pub(super) fn check(
     if let Some(place) = template_of(request) {
         let template = object.pointer(place).filter(|template| template["spec"].is_object());
         if let Some(template) = template {
+            tell_audit(request, policy.audit, template);
             warn(request, policy.warn, template);
         }
         return Ok(());
@@ -113,13 +114,27 @@ pub(super) fn check(
     if old.is_some_and(|old| !is_significant(object, old)) {
         return Ok(());
     }
+    let audit = request.warnings.audit();
+    audit.annotate("pod-security.kubernetes.io/enforce-policy", || policy.enforce.to_string());
     let found = violations(policy.enforce, object);
     if !found.is_empty() {
         let why = format!("violates PodSecurity \"{}\": {}", policy.enforce, told(&found));
         return Err(Error::forbidden(request.target.resource.named(), &request.name, why));
     }
+    tell_audit(request, policy.audit, object);
     warn(request, policy.warn, object);
     Ok(())
+}
+
+/// What the audit log is told of a Pod that is let in.
+fn tell_audit(request: &Attributes<'_>, bound: Bound, pod: &Value) {
+    if bound.level == Level::Privileged {
+        return;
+    }
+    request.warnings.audit().annotate("pod-security.kubernetes.io/audit-violations", || {
+        let found = violations(bound, pod);
+        format!("would violate PodSecurity \"{bound}\": {}", told(&found))
+    });
 }
 
 fn warn(request: &Attributes<'_>, bound: Bound, pod: &Value) {

@@ -58,7 +58,13 @@ impl Capture {
         Ok(size)
     }
 
-    fn write_to(&self, files: &dyn Files, temporary: &Path, path: &Path) -> Result<u64, Error> {
+    /// How many objects there are.
+    pub(super) fn len(&self) -> usize {
+        self.records.len()
+    }
+
+    /// Writes the file under one name, and gives it the other one when it is whole and on the disk.
+    pub(super) fn write_to(&self, files: &dyn Files, temporary: &Path, path: &Path) -> Result<u64, Error> {
         let mut file = files.create(temporary).map_err(failed("create", temporary))?;
         let mut buffer = frame::header(Kind::Checkpoint, self.revision).to_vec();
         let end = |out: &mut Vec<u8>| {

@@ -64,7 +64,11 @@ use self::{
 };
 use crate::{
     audit::AuditLog,
-    auth::{Identity, token::ISSUER},
+    auth::{
+        Identity,
+        oidc::{Oidc, OidcOptions},
+        token::ISSUER,
+    },
     containers::Containers,
     error::{Error, Result},
     registry::{Registry, Warnings},
@@ -80,6 +84,7 @@ pub struct ApiServer {
     readiness: Option<Readiness>,
     tokens: Arc<BTreeMap<String, Identity>>,
     audit: Option<Arc<AuditLog>>,
+    oidc: Option<Arc<Oidc>>,
 }
 
 /// Why somebody whom the cluster cannot do without does not work; `None` if all is well.
@@ -122,7 +127,7 @@ impl ApiServer {
     /// The same, within other limits.
     pub fn with_limits(registry: Arc<Registry>, limits: Limits) -> Self {
         let (guard, metrics) = (Arc::new(Guard::new(limits)), Arc::default());
-        Self { registry, guard, metrics, containers: None, readiness: None, tokens: Arc::default(), audit: None }
+        Self { registry, guard, metrics, containers: None, readiness: None, tokens: Arc::default(), audit: None, oidc: None }
     }
 
     /// The same server, whose clients can enter the containers that somebody runs.
@@ -143,6 +148,13 @@ impl ApiServer {
     #[must_use]
     pub fn with_tokens(mut self, tokens: BTreeMap<String, Identity>) -> Self {
         self.tokens = Arc::new(tokens);
+        self
+    }
+
+    /// The same server, which knows the tokens of an issuer of OpenID Connect.
+    #[must_use]
+    pub fn with_oidc(mut self, options: OidcOptions) -> Self {
+        self.oidc = Some(Arc::new(Oidc::new(options)));
         self
     }
 
@@ -252,7 +264,7 @@ impl ApiServer {
         told: &Told,
     ) -> Result<Response<Body>> {
         let query = Query::parse(parts.uri.query().unwrap_or_default());
-        let (identity, unknown) = match self.authenticate(parts) {
+        let (identity, unknown) = match self.authenticate(parts).await {
             Ok(identity) => (identity, None),
             Err(error) => (Identity::default(), Some(error)),
         };

@@ -208,6 +208,11 @@ impl Registry {
         self.caller.call(&self.store, &*self.resolver, &self.environment, call).await
     }
 
+    /// Gets a JSON document over TLS, from whom somebody has said who signs their certificate, or whom the system trusts.
+    pub(crate) async fn get_json(&self, url: String, authorities: Option<&str>) -> Result<Value, String> {
+        self.caller.get(&self.store, &*self.resolver, &self.environment, url, authorities).await
+    }
+
     /// What is served right now.
     pub fn catalog(&self) -> Arc<Catalog> {
         self.current_catalog()

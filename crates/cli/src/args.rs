@@ -11,6 +11,7 @@ mod output;
 mod package;
 mod page;
 mod project;
+mod server;
 
 use clap::{ArgAction, Parser, Subcommand};
 use clap_complete::Shell;
@@ -42,6 +43,7 @@ pub(crate) use self::{
     },
     page::{HistoryArgs, PageArgs, SinceArgs, UiArgs},
     project::{ConnectionArgs, DoctorArgs, ExplainRbacArgs, ProjectRunArgs},
+    server::ServerArgs,
 };
 use scaffold::{CreateCommand, DeleteCommand, InitArgs, UpgradeArgs};
 

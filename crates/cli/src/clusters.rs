@@ -32,6 +32,7 @@ pub(crate) use self::{
     home::{DEFAULT, Home, check_name},
     log::last_words,
 };
+use crate::args::ServerArgs;
 
 /// How often a process that runs a cluster looks whether it is to stop.
 const LOOK: Duration = Duration::from_millis(100);
@@ -59,6 +60,9 @@ pub(crate) struct Facts {
     pub(crate) nodes: u16,
     pub(crate) fsync: bool,
     pub(crate) started: Timestamp,
+    /// What was said of its API server.
+    #[serde(default, skip_serializing_if = "ServerArgs::is_empty")]
+    pub(crate) server: ServerArgs,
     /// The version of Windlass that runs it.
     pub(crate) version: String,
 }

@@ -55,6 +55,8 @@ pub(crate) enum Error {
     #[error("the new cluster refuses {count} objects, and was not made: {first}")]
     Refused { count: usize, first: String },
     #[error(transparent)]
+    Server(#[from] crate::server::Error),
+    #[error(transparent)]
     Page(windlass_ui::Error),
     #[error(transparent)]
     History(windlass_ui::history::Error),
@@ -224,6 +226,7 @@ impl Error {
             | Self::Page(_)
             | Self::History(_)
             | Self::ReadOther { .. }
+            | Self::Server(_)
             | Self::Refused { .. }
             | Self::NoKind(_)
             | Self::NoVersions { .. }

@@ -15,9 +15,11 @@ mod printer;
 mod project;
 #[cfg(test)]
 mod reference;
+mod server;
 #[cfg(test)]
 mod shown;
 mod signals;
+mod tokens;
 
 use std::{path::PathBuf, process::ExitCode};
 

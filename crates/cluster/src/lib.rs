@@ -50,10 +50,12 @@ pub use cluster::{Cluster, Error, Listening};
 pub use controllers::Controllers;
 pub use node::{SIMULATED, Timing};
 pub use windlass_apiserver::{
+    audit::{AuditOptions, Policy, PolicyError},
     auth::Identity,
+    auth::oidc::{Algorithm, OidcError, OidcOptions},
     authority::Authority,
     listener::Serving,
-    store::{BackupError, Copied, backup, restore},
+    store::{BackupError, Copied, Encryption, EncryptionError, backup, restore},
 };
 
 /// A lost race is no failure: the object that won is in the cache soon, and the run is repeated with it.

@@ -26,6 +26,7 @@ mod listener;
 mod lists;
 mod nulls;
 mod numbers;
+mod oidc;
 mod outgoing;
 mod policies;
 mod server;

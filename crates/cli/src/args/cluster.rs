@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::{output::OutputArgs, page::PageArgs, project::ConnectionArgs};
+use super::{output::OutputArgs, page::PageArgs, project::ConnectionArgs, server::ServerArgs};
 use crate::clusters::{DEFAULT, check_name};
 
 const EXAMPLES: &str = "\
@@ -146,6 +146,9 @@ pub(crate) struct UpArgs {
     #[command(flatten)]
     pub(crate) cluster: ClusterArgs,
 
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
+
     /// A name by which the other commands find the cluster; one with a name keeps its objects
     #[arg(long, value_name = "NAME", value_parser = check_name)]
     name: Option<String>,
@@ -180,6 +183,7 @@ impl UpArgs {
                 nodes: facts.nodes,
                 page: PageArgs { page_port: 0, no_page: facts.page.is_none() },
             },
+            server: facts.server.clone(),
             name: Some(name.to_owned()),
             detach: true,
             in_memory: facts.data_dir.is_none(),

@@ -16,7 +16,9 @@ use super::{
     checkpoint::{self, Capture},
     files::{Files, System},
     frame::{self, Kind},
-    log, recover,
+    log,
+    record::Seal,
+    recover,
 };
 use crate::{data_directory, platform};
 
@@ -125,7 +127,7 @@ fn backup_on(files: &dyn Files, folder: &Path, file: &Path) -> Result<Copied, Ba
 fn snapshot(files: &dyn Files, folder: &Path) -> Result<State, BackupError> {
     let mut attempt = 1;
     loop {
-        let mut state = State::new(1);
+        let mut state = State { seal: Seal::Untouched, ..State::new(1) };
         match recover::read_only(files, folder, &mut state) {
             Ok(true) => return Ok(state),
             Ok(false) => {
@@ -147,9 +149,13 @@ fn read(files: &dyn Files, path: &Path) -> Result<State, BackupError> {
         frame::BadHeader::Damaged(what) => foreign(what),
     })?;
     drop(content);
-    let mut state = State::new(1);
+    let mut state = State { seal: Seal::Untouched, ..State::new(1) };
     state.begin_at(revision);
-    checkpoint::read(files, path, |record| state.restore(record)).map_err(|error| match error {
+    let take = |record| {
+        state.restore(record);
+        Ok(())
+    };
+    checkpoint::read(files, path, take).map_err(|error| match error {
         DiskError::Unreadable { path, offset, what } => BackupError::Damaged { path, offset, what },
         DiskError::Newer { path, found } => BackupError::Newer { path, found },
         error => BackupError::Read(Box::new(error)),

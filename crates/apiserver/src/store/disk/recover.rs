@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::{
     super::State,
     DiskError,
-    checkpoint::{self, checkpoint_path},
+    checkpoint::{self, Capture, checkpoint_path},
     files::Files,
     frame::{self, Kind},
     log::{self, Tail, log_path},
@@ -55,7 +55,18 @@ pub(in crate::store) fn recover(
         // A crash between writing a checkpoint and tidying up leaves them.
         checkpoint::remove_older(disk, folder, revision)?;
     }
+    if state.stale {
+        return rewritten(disk, folder, state);
+    }
     log::reopen(disk, &end.log, end.length, end.checkpoint_size)
+}
+
+/// Writes everything anew, because a part is encrypted otherwise than it would be now: what a key opened that is about to
+/// go must not stay behind.
+fn rewritten(disk: &dyn Files, folder: &Path, state: &State) -> Result<Tail, DiskError> {
+    let tail = log::create(disk, folder, state.revision)?;
+    let checkpoint_size = Capture::of(state).write(disk, folder)?;
+    Ok(Tail { checkpoint_size, ..tail })
 }
 
 /// Fills `state` from the folder's files and changes none of them; another process may be writing there. Whether there
@@ -82,7 +93,11 @@ fn load(
     if let Some(&revision) = files.checkpoints.last() {
         state.begin_at(revision);
         let path = checkpoint_path(folder, revision);
-        checkpoint_size = checkpoint::read(disk, &path, |record| state.restore(record))?;
+        checkpoint_size = checkpoint::read(disk, &path, |record| {
+            let record = opened(&path, record, state)?;
+            state.restore(record);
+            Ok(())
+        })?;
     }
     let logs: Vec<u64> = files.logs.iter().copied().filter(|base| *base >= state.revision).collect();
     let Some(&first) = logs.first() else {
@@ -105,6 +120,17 @@ fn load(
     }
     let newest = logs.last().copied().unwrap_or(first);
     Ok(Some(End { log: log_path(folder, newest), length, checkpoint_size }))
+}
+
+/// The object of a record as memory has it. Notes if the disk should have it in another form.
+pub(super) fn opened(path: &Path, record: Record, state: &mut State) -> Result<Record, DiskError> {
+    let (table, key) = (&record.table, &record.object.key);
+    let named = format!("{} {}/{}", table.plural, key.namespace, key.name);
+    let (record, fresh) = record
+        .opened(&state.seal)
+        .map_err(|why| DiskError::Sealed { path: path.into(), what: named, why })?;
+    state.stale |= !fresh;
+    Ok(record)
 }
 
 /// Applies one log to the state, up to where the next one begins. Returns the length of what is good.
@@ -147,6 +173,7 @@ fn replay(
                 if record.object.revision <= state.revision {
                     return bad("a record is out of order", state.revision);
                 }
+                let record = opened(path, record, state)?;
                 state.replay(record);
                 offset = next;
             }

@@ -7,7 +7,10 @@ mod file;
 mod policy;
 mod record;
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    sync::atomic::{AtomicU64, Ordering},
+};
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -46,21 +49,37 @@ impl AuditOptions {
 pub struct AuditLog {
     policy: Policy,
     file: File,
+    events: AtomicU64,
+    levels: [AtomicU64; 4],
 }
 
 impl AuditLog {
     /// Opens the file, which is made if it is missing and goes on if it is not.
     pub fn open(options: AuditOptions) -> std::io::Result<Self> {
         let file = File::open(&options)?;
-        Ok(Self { policy: options.policy, file })
+        Ok(Self { policy: options.policy, file, events: AtomicU64::new(0), levels: Default::default() })
     }
 
     pub(crate) fn decide(&self, request: &Attributes<'_>) -> Decision {
-        self.policy.decide(request)
+        let decision = self.policy.decide(request);
+        self.levels[decision.level as usize].fetch_add(1, Ordering::Relaxed);
+        decision
+    }
+
+    /// How many events were written.
+    pub(crate) fn events(&self) -> u64 {
+        self.events.load(Ordering::Relaxed)
+    }
+
+    /// How many requests there were of each level.
+    pub(crate) fn levels(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        let all = [Level::None, Level::Metadata, Level::Request, Level::RequestResponse];
+        all.into_iter().map(|level| (level.name(), self.levels[level as usize].load(Ordering::Relaxed)))
     }
 
     /// Writes an event. A disk that does not take it stops nobody, as in the real server's mode `blocking`.
     pub(crate) fn write(&self, event: &Value, now: Timestamp) {
+        self.events.fetch_add(1, Ordering::Relaxed);
         if let Err(error) = self.file.write(&format!("{event}\n"), now) {
             tracing::warn!(%error, "failed to write to the audit log");
         }

@@ -110,6 +110,7 @@ struct Call<'a> {
     registry: &'a Arc<Registry>,
     guard: &'a Guard,
     metrics: &'a Metrics,
+    audit: Option<&'a AuditLog>,
     containers: Option<&'a Arc<dyn Containers>>,
     parts: &'a Parts,
     query: Query,
@@ -271,8 +272,19 @@ impl ApiServer {
         let warnings = warnings.clone();
         let (registry, guard, containers) = (&self.registry, &*self.guard, self.containers.as_ref());
         let (metrics, no_body) = (&*self.metrics, Bytes::new());
-        let mut call =
-            Call { registry, guard, metrics, containers, parts, query, identity, body: no_body, warnings };
+        let audit = self.audit.as_deref();
+        let mut call = Call {
+            registry,
+            guard,
+            metrics,
+            audit,
+            containers,
+            parts,
+            query,
+            identity,
+            body: no_body,
+            warnings,
+        };
         let route = Route::parse(parts.uri.path());
         if let Some(log) = &self.audit {
             call.warnings = call.warnings.with_audit(told.begin(log, &call, &route, unknown.is_none()));
@@ -352,7 +364,7 @@ impl Call<'_> {
     }
 
     fn metrics_page(&self) -> Response<Body> {
-        answer::metrics(self.metrics.page(self.registry, self.guard))
+        answer::metrics(self.metrics.page(self.registry, self.guard, self.audit))
     }
 
     /// Permission to be answered. What lasts is counted apart, where it begins.

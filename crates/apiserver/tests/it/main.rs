@@ -24,6 +24,7 @@ mod impersonation;
 mod limits;
 mod listener;
 mod lists;
+mod metrics;
 mod nulls;
 mod numbers;
 mod oidc;

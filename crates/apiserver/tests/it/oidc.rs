@@ -59,7 +59,7 @@ impl Issuer {
                     let path = request.uri().path().to_owned();
                     noted.lock().unwrap().push(path.clone());
                     let found = served.lock().unwrap().get(&path).cloned();
-                    let answer = match found {
+                    let answer: Response<Full<Bytes>> = match found {
                         Some(document) => Response::new(Full::from(document.to_string())),
                         None => Response::builder().status(404).body(Full::from("none")).unwrap(),
                     };

@@ -96,7 +96,9 @@ pub fn backup(directory: &Path, file: &Path) -> Result<Copied, BackupError> {
     if file.symlink_metadata().is_ok() {
         return Err(BackupError::Exists { path: file.into() });
     }
-    backup_on(&System, &directory.join("store"), file)
+    // The folder of a file has to be known: its entry there is synced, too.
+    let file = std::path::absolute(file).map_err(data_directory::failed("find", file))?;
+    backup_on(&System, &directory.join("store"), &file)
 }
 
 /// Makes the store of a data directory that is not there yet from a backup.
@@ -117,7 +119,9 @@ fn backup_on(files: &dyn Files, folder: &Path, file: &Path) -> Result<Copied, Ba
     let temporary = file.with_file_name(name);
     let written = capture.write_to(files, &temporary, file);
     if written.is_err() {
+        // It may have its name already, and not be known to be on the disk.
         let _ = files.remove(&temporary);
+        let _ = files.remove(file);
     }
     written?;
     Ok(Copied { revision: capture.revision, objects: capture.len() })

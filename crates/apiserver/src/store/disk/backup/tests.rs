@@ -231,6 +231,7 @@ impl Files for Full {
     }
 
     fn sync_folder(&self, folder: &Path) -> io::Result<()> {
+        self.call()?;
         System.sync_folder(folder)
     }
 }
@@ -262,7 +263,7 @@ fn on_a_full_disk_there_is_no_half_of_a_backup() {
         let full = Full { at, calls: Arc::default() };
         let outcome = backup_on(&full, &data.join("store"), &place.join("a.backup"));
         if outcome.is_ok() {
-            assert!(at >= 4, "create, write, sync and rename have each failed once");
+            assert!(at >= 5, "create, write, sync, rename and the folder's sync have each failed once");
             break;
         }
         assert_eq!(fs::read_dir(&place).unwrap().count(), 0, "call {at}");

@@ -11,7 +11,6 @@ mod output;
 mod package;
 mod page;
 mod project;
-mod server;
 
 use clap::{ArgAction, Parser, Subcommand};
 use clap_complete::Shell;
@@ -43,7 +42,6 @@ pub(crate) use self::{
     },
     page::{HistoryArgs, PageArgs, SinceArgs, UiArgs},
     project::{ConnectionArgs, DoctorArgs, ExplainRbacArgs, ProjectRunArgs},
-    server::ServerArgs,
 };
 use scaffold::{CreateCommand, DeleteCommand, InitArgs, UpgradeArgs};
 

@@ -32,7 +32,7 @@ pub(crate) use self::{
     home::{DEFAULT, Home, check_name},
     log::last_words,
 };
-use crate::args::ServerArgs;
+use crate::server::ServerArgs;
 
 /// How often a process that runs a cluster looks whether it is to stop.
 const LOOK: Duration = Duration::from_millis(100);

@@ -19,7 +19,6 @@ mod server;
 #[cfg(test)]
 mod shown;
 mod signals;
-mod tokens;
 
 use std::{path::PathBuf, process::ExitCode};
 

@@ -1,5 +1,8 @@
 //! From the flags of an API server to what it is made with: files are read and checked here.
 
+mod args;
+mod tokens;
+
 use std::{
     io,
     path::{Path, PathBuf},
@@ -11,7 +14,7 @@ use windlass_cluster::{
     Access, Algorithm, AuditOptions, Encryption, EncryptionError, OidcError, OidcOptions, Policy, PolicyError,
 };
 
-use crate::{args::ServerArgs, tokens};
+pub(crate) use self::args::ServerArgs;
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {

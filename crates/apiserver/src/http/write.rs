@@ -112,6 +112,7 @@ impl Call<'_> {
             }
             if object["kind"] == json!(resource.kind) {
                 resource.settle_patched(&mut object).ok()?;
+                without_admission(resource, sent, &mut object);
             }
             Some(object)
         });
@@ -324,6 +325,20 @@ impl Call<'_> {
         }
         let head = list_head(&resource.list_kind, &resource.api_version(), metadata);
         Ok(joined(head, objects(resource, gone.into_iter()), "]}", None, None))
+    }
+}
+
+/// Takes out of a Pod with its defaults what is put in later than the real server writes it down.
+fn without_admission(resource: &Resource, sent: &Value, object: &mut Value) {
+    if !resource.group.is_empty() || &*resource.plural != "pods" {
+        return;
+    }
+    for (part, fields) in [
+        ("spec", &["serviceAccount", "serviceAccountName", "tolerations"][..]),
+        ("status", &["phase", "qosClass"]),
+    ] {
+        let Some(map) = object.get_mut(part).and_then(Value::as_object_mut) else { continue };
+        map.retain(|field, _| !fields.contains(&field.as_str()) || sent[part].get(field).is_some());
     }
 }
 

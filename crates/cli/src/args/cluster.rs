@@ -4,8 +4,11 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::{output::OutputArgs, page::PageArgs, project::ConnectionArgs, server::ServerArgs};
-use crate::clusters::{DEFAULT, check_name};
+use super::{output::OutputArgs, page::PageArgs, project::ConnectionArgs};
+use crate::{
+    clusters::{DEFAULT, check_name},
+    server::ServerArgs,
+};
 
 const EXAMPLES: &str = "\
 Examples:

@@ -31,13 +31,13 @@ pub(super) use self::{
 };
 use super::page::{self, Served};
 use crate::{
-    args::{ClusterArgs, ServerArgs, UpArgs},
+    args::{ClusterArgs, UpArgs},
     clusters::{Facts, Held, Home},
     error::Error,
     kubeconfig::Kubeconfig,
     platform,
     printer::Printer,
-    server,
+    server::{self, ServerArgs},
     signals::Signals,
 };
 

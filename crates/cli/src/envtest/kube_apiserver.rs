@@ -17,7 +17,7 @@ use super::{
     flags::{Flag, Given, help, switch, value},
     until_the_end, warn,
 };
-use crate::{args::ServerArgs, server};
+use crate::server::{self, ServerArgs};
 
 /// How long etcd may take to come up.
 const TIMEOUT: Duration = Duration::from_secs(20);

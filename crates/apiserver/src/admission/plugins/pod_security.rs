@@ -86,7 +86,20 @@ pub(super) fn concerns(registry: &Registry, request: &Attributes<'_>) -> bool {
         return request.target.subresource.is_empty();
     }
     let pods = is_any(request, "", "pods") && !IGNORED.contains(&request.target.subresource);
-    (pods || template_of(request).is_some()) && !namespace_policy(registry, request).is_privileged()
+    if !pods && template_of(request).is_none() {
+        return false;
+    }
+    let policy = namespace_policy(registry, request);
+    if pods && request.operation == Operation::Create {
+        tell_enforced(request, policy.enforce);
+    }
+    !policy.is_privileged()
+}
+
+/// The audit log is told by what a Pod was measured, also where that allows everything.
+fn tell_enforced(request: &Attributes<'_>, bound: Bound) {
+    let key = "pod-security.kubernetes.io/enforce-policy";
+    request.warnings.audit().annotate(key, || bound.to_string());
 }
 
 /// Checks Pods, what makes Pods, and namespaces.
@@ -114,8 +127,7 @@ pub(super) fn check(
     if old.is_some_and(|old| !is_significant(object, old)) {
         return Ok(());
     }
-    let audit = request.warnings.audit();
-    audit.annotate("pod-security.kubernetes.io/enforce-policy", || policy.enforce.to_string());
+    tell_enforced(request, policy.enforce);
     let found = violations(policy.enforce, object);
     if !found.is_empty() {
         let why = format!("violates PodSecurity \"{}\": {}", policy.enforce, told(&found));

@@ -158,7 +158,7 @@ fn a_configuration_that_cannot_be_is_refused_without_a_word_of_its_keys() {
         (key("HUSH!"), "is not base64"),
         (key(&STANDARD.encode("short")), "has 5 bytes; aesgcm takes 16 or 32"),
         ("  - {aesgcm: {}, identity: {}}\n".to_owned(), "a provider is one word"),
-        ("  []\n".to_owned(), "it needs resources and providers"),
+        ("    []\n".to_owned(), "it needs resources and providers"),
         ("  - HUSH\n".to_owned(), "it is not an EncryptionConfiguration"),
     ] {
         let error = Encryption::parse(&configuration(&providers)).unwrap_err().to_string();

@@ -5,9 +5,9 @@ use std::{collections::BTreeMap, path::Path};
 use fs_err as fs;
 use windlass_cluster::Identity;
 
-use crate::server::Error;
+use super::Error;
 
-pub(crate) fn read(path: &Path) -> Result<BTreeMap<String, Identity>, Error> {
+pub(super) fn read(path: &Path) -> Result<BTreeMap<String, Identity>, Error> {
     let text = fs::read_to_string(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;
     let mut tokens = BTreeMap::new();
     for (number, line) in text.lines().enumerate() {

@@ -39,9 +39,15 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let place = tempfile::tempdir().context("failed to make a folder")?;
     let real = kubernetes::assets()?;
     let ours = place.path().join("assets");
-    succeed(kubernetes::cargo().args(["run", "--quiet", "--package=windlass-cli", "--", "envtest", "--dir"]).arg(&ours))?;
+    succeed(
+        kubernetes::cargo()
+            .args(["run", "--quiet", "--package=windlass-cli", "--", "envtest", "--dir"])
+            .arg(&ours),
+    )?;
     let source = place.path().join("controller-runtime");
-    succeed(Command::new("cp").args(["-r", "--no-preserve=mode"]).arg(download(&args.version)?).arg(&source))?;
+    succeed(
+        Command::new("cp").args(["-r", "--no-preserve=mode"]).arg(download(&args.version)?).arg(&source),
+    )?;
     anstream::println!("{:12} {:>20} {:>20}", "package", "kube-apiserver", "windlass");
     let mut worse = Vec::new();
     for package in &args.packages {

@@ -15,12 +15,12 @@ use std::{
 use jiff::Timestamp;
 use serde_json::Value;
 
+use self::file::File;
 pub use self::policy::{Level, Policy, PolicyError, Stage};
 pub(crate) use self::{
     policy::{Attributes, Decision, Target},
     record::{Ending, Notes, Received, Record},
 };
-use self::file::File;
 
 /// Where the log goes, and how long it is kept.
 #[derive(Debug, Clone, PartialEq, Eq)]

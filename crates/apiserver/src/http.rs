@@ -37,10 +37,7 @@ mod watch;
 mod write;
 mod yaml;
 
-use std::{
-    collections::BTreeMap,
-    sync::Arc,
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
@@ -50,7 +47,6 @@ use serde_json::json;
 use tokio::time::Instant;
 
 pub(crate) use self::service::Remote;
-pub use self::{body::Body, guard::Limits, service::AsUser};
 use self::{
     audit::Told,
     flow::{Kind, Seat},
@@ -62,6 +58,7 @@ use self::{
     verbs::connects,
     version::version,
 };
+pub use self::{body::Body, guard::Limits, service::AsUser};
 use crate::{
     audit::AuditLog,
     auth::{
@@ -128,7 +125,16 @@ impl ApiServer {
     /// The same, within other limits.
     pub fn with_limits(registry: Arc<Registry>, limits: Limits) -> Self {
         let (guard, metrics) = (Arc::new(Guard::new(limits)), Arc::default());
-        Self { registry, guard, metrics, containers: None, readiness: None, tokens: Arc::default(), audit: None, oidc: None }
+        Self {
+            registry,
+            guard,
+            metrics,
+            containers: None,
+            readiness: None,
+            tokens: Arc::default(),
+            audit: None,
+            oidc: None,
+        }
     }
 
     /// The same server, whose clients can enter the containers that somebody runs.

@@ -41,7 +41,10 @@ use std::{
 
 use serde_json::Value;
 
-pub(crate) use self::{admission::Admission, label_selector::LabelSelector};
+pub(crate) use self::{
+    admission::{Admission, AdmissionTimes, BOUNDS as ADMISSION_BOUNDS},
+    label_selector::LabelSelector,
+};
 pub use self::{
     attributes::{Attributes, Operation},
     bootstrap::api_service,
@@ -88,6 +91,7 @@ pub struct Registry {
     /// How often the store had gone back when definitions and roles were last looked at.
     losses: AtomicU64,
     admission: Arc<dyn Admission>,
+    admission_times: AdmissionTimes,
     caller: Caller,
     converted: conversion::Converted,
     expiry: Arc<expiry::Expiry>,
@@ -121,6 +125,7 @@ impl Registry {
             unsettled: AtomicBool::new(false),
             losses: AtomicU64::new(0),
             admission,
+            admission_times: AdmissionTimes::default(),
             caller: Caller::default(),
             converted: conversion::Converted::default(),
             signer: Signer::generate().map_err(Error::internal)?,

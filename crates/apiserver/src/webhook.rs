@@ -169,7 +169,8 @@ impl Caller {
                 return Err(format!("{} answered {status}", destination.url));
             }
             let body = Limited::new(response.into_body(), DOCUMENT).collect().await;
-            let body = body.map_err(|_| format!("the answer of {} is too long or cut off", destination.url))?;
+            let body =
+                body.map_err(|_| format!("the answer of {} is too long or cut off", destination.url))?;
             serde_json::from_slice(&body.to_bytes())
                 .map_err(|_| format!("the answer of {} is not JSON", destination.url))
         };

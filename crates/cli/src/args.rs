@@ -19,8 +19,8 @@ pub(crate) mod scaffold;
 
 pub(crate) use self::{
     cluster::{
-        BackupArgs, ClusterArgs, ClusterCommand, ClusterGroup, ImportArgs, KubeconfigArgs, NameArgs, RestoreArgs,
-        StatusArgs, UpArgs,
+        BackupArgs, ClusterArgs, ClusterCommand, ClusterGroup, ImportArgs, KubeconfigArgs, NameArgs,
+        RestoreArgs, StatusArgs, UpArgs,
     },
     crd::{CrdCommand, DiffArgs, Output},
     deploy::{

@@ -52,6 +52,8 @@ pub(crate) enum Error {
     Reach(#[source] Box<windlass::kube::Error>),
     #[error("failed to read the {kind} of the other cluster")]
     ReadOther { kind: String, source: Box<windlass::kube::Error> },
+    #[error("failed to wait for the disk of {}", path.display())]
+    SyncImport { path: PathBuf, source: io::Error },
     #[error("the new cluster refuses {count} objects, and was not made: {first}")]
     Refused { count: usize, first: String },
     #[error(transparent)]

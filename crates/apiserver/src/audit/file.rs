@@ -73,7 +73,8 @@ impl File {
 
     fn remove_old(&self, now: Timestamp) -> io::Result<()> {
         let (stem, ending) = self.name();
-        let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let folder =
+            self.path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let mut aside = Vec::new();
         for entry in fs::read_dir(folder)? {
             let path = entry?.path();
@@ -86,7 +87,8 @@ impl File {
         }
         aside.sort_unstable_by(|a, b| b.cmp(a));
         let days = i64::try_from(self.max_age).unwrap_or(i64::MAX / 48);
-        let oldest = now.saturating_sub(SignedDuration::from_hours(days.saturating_mul(24))).unwrap_or(Timestamp::MIN);
+        let oldest =
+            now.saturating_sub(SignedDuration::from_hours(days.saturating_mul(24))).unwrap_or(Timestamp::MIN);
         for (number, (moment, path)) in aside.iter().enumerate() {
             let many = self.max_backups > 0 && number >= self.max_backups;
             if many || (self.max_age > 0 && *moment < oldest) {
@@ -111,12 +113,14 @@ mod tests {
     use crate::audit::Policy;
 
     fn options(path: &Path, max_backups: usize, max_age: u64) -> AuditOptions {
-        let policy = Policy::parse("{apiVersion: audit.k8s.io/v1, kind: Policy, rules: [{level: Metadata}]}").unwrap();
+        let policy =
+            Policy::parse("{apiVersion: audit.k8s.io/v1, kind: Policy, rules: [{level: Metadata}]}").unwrap();
         AuditOptions { policy, path: path.into(), max_size: 1, max_backups, max_age }
     }
 
     fn names(folder: &Path) -> Vec<String> {
-        let names = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let names =
+            fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
         let mut names: Vec<String> = names.collect();
         names.sort();
         names
@@ -134,7 +138,12 @@ mod tests {
         }
         assert_eq!(
             names(folder.path()),
-            ["audit-1970-01-01T03-00-00.000.log", "audit-1970-01-01T04-00-00.000.log", "audit-mine.log", "audit.log"]
+            [
+                "audit-1970-01-01T03-00-00.000.log",
+                "audit-1970-01-01T04-00-00.000.log",
+                "audit-mine.log",
+                "audit.log"
+            ]
         );
         // It goes on where it was, and within a day nothing is too old.
         let file = File::open(&options(&path, 0, 1)).unwrap();
@@ -143,7 +152,12 @@ mod tests {
         file.write(&line, Timestamp::from_second((24 + 4) * 3600 + 1).unwrap()).unwrap();
         assert_eq!(
             names(folder.path()),
-            ["audit-1970-01-01T05-00-00.000.log", "audit-1970-01-02T04-00-01.000.log", "audit-mine.log", "audit.log"]
+            [
+                "audit-1970-01-01T05-00-00.000.log",
+                "audit-1970-01-02T04-00-01.000.log",
+                "audit-mine.log",
+                "audit.log"
+            ]
         );
         assert!(fs::read(&path).unwrap() == line.as_bytes());
     }

@@ -160,7 +160,11 @@ impl Policy {
     pub(crate) fn decide(&self, request: &Attributes<'_>) -> Decision {
         let Some(rule) = self.rules.iter().find(|rule| rule.fits(request)) else {
             let omit_stages = self.omit_stages.clone();
-            return Decision { level: Level::None, omit_stages, omit_managed_fields: self.omit_managed_fields };
+            return Decision {
+                level: Level::None,
+                omit_stages,
+                omit_managed_fields: self.omit_managed_fields,
+            };
         };
         Decision {
             level: rule.level,
@@ -207,9 +211,12 @@ impl Rule {
             return false;
         }
         match request.target {
-            Target::Resource { namespace, .. } if !self.namespaces.is_empty() || !self.resources.is_empty() => {
+            Target::Resource { namespace, .. }
+                if !self.namespaces.is_empty() || !self.resources.is_empty() =>
+            {
                 (self.namespaces.is_empty() || has(&self.namespaces, namespace))
-                    && (self.resources.is_empty() || self.resources.iter().any(|one| one.covers(request.target)))
+                    && (self.resources.is_empty()
+                        || self.resources.iter().any(|one| one.covers(request.target)))
             }
             Target::Path(_) if !self.namespaces.is_empty() || !self.resources.is_empty() => false,
             Target::Path(path) if !self.paths.is_empty() => {
@@ -289,7 +296,8 @@ mod tests {
     #[test]
     fn resources_and_subresources_are_told_apart() {
         let fits = |pattern: &str, subresource: &str| {
-            let rules = format!("- {{level: Metadata, resources: [{{group: '', resources: ['{pattern}']}}]}}\n");
+            let rules =
+                format!("- {{level: Metadata, resources: [{{group: '', resources: ['{pattern}']}}]}}\n");
             level(&policy(&rules), pods(subresource, "a", "x")) == Level::Metadata
         };
         for (pattern, parent, log) in [
@@ -319,7 +327,10 @@ mod tests {
             ("apiVersion: v1\nkind: ConfigMap\n", "not a Policy of audit.k8s.io/v1"),
             ("apiVersion: audit.k8s.io/v1\nkind: Policy\n", "it has no rules"),
             ("apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: Loud}]\n", "Loud"),
-            ("apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: None, omitStages: [Soon]}]\n", "Soon"),
+            (
+                "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: None, omitStages: [Soon]}]\n",
+                "Soon",
+            ),
             (
                 "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: None, nonResourceURLs: [a]}]\n",
                 "must begin with a '/'",

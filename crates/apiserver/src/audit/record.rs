@@ -127,7 +127,9 @@ impl Record {
     /// What was answered: its code, and its body where that is JSON.
     pub(crate) fn response(&self, code: u16, body: Option<Value>) {
         let mut status = json!({"metadata": {}});
-        if let Some(body) = body.as_ref().filter(|body| body["kind"] == "Status" && body["apiVersion"] == "v1") {
+        if let Some(body) =
+            body.as_ref().filter(|body| body["kind"] == "Status" && body["apiVersion"] == "v1")
+        {
             for field in ["status", "message", "reason", "details"] {
                 if let Some(value) = body.get(field) {
                     status[field] = value.clone();

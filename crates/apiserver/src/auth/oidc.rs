@@ -14,8 +14,8 @@ use jiff::Timestamp;
 use serde_json::Value;
 use tokio::{sync::Mutex, time::Instant};
 
-use self::keys::Key;
 pub use self::keys::Algorithm;
+use self::keys::Key;
 use super::Identity;
 
 /// How far another clock may be ahead.
@@ -54,7 +54,8 @@ impl OidcOptions {
     /// Tokens of an issuer that are made for an audience.
     pub fn new(issuer: &str, audience: &str) -> Result<Self, OidcError> {
         let uri: Option<http::Uri> = issuer.parse().ok();
-        let secure = uri.as_ref().is_some_and(|uri| uri.scheme_str() == Some("https") && uri.query().is_none());
+        let secure =
+            uri.as_ref().is_some_and(|uri| uri.scheme_str() == Some("https") && uri.query().is_none());
         if !secure {
             return Err(OidcError(format!("the issuer {issuer:?} must be a URL that begins with https://")));
         }
@@ -157,7 +158,8 @@ impl Oidc {
     /// The issuer's keys, from where its discovery document says.
     async fn fetch(&self, get: &Get<'_>) -> Result<Vec<Key>, String> {
         let issuer = &self.options.issuer;
-        let document = get(format!("{}/.well-known/openid-configuration", issuer.trim_end_matches('/'))).await?;
+        let document =
+            get(format!("{}/.well-known/openid-configuration", issuer.trim_end_matches('/'))).await?;
         if document["issuer"] != issuer.as_str() {
             return Err(format!("the document of {issuer} is about {}", document["issuer"]));
         }

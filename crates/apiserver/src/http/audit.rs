@@ -161,7 +161,9 @@ fn within(place: &RequestInfo) -> &str {
 }
 
 fn lasts(place: &RequestInfo, verb: &str) -> bool {
-    verb == "watch" || connects(place) || matches!(place.subresource.as_deref(), Some("log" | "portforward" | "proxy"))
+    verb == "watch"
+        || connects(place)
+        || matches!(place.subresource.as_deref(), Some("log" | "portforward" | "proxy"))
 }
 
 /// What the request is about, as events name it.

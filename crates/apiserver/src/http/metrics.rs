@@ -21,7 +21,10 @@ use super::{
     path::RequestInfo,
     version::version,
 };
-use crate::{audit::AuditLog, registry::Registry};
+use crate::{
+    audit::AuditLog,
+    registry::{ADMISSION_BOUNDS, Registry},
+};
 
 /// The bounds of `apiserver_request_duration_seconds`.
 const BOUNDS: [f64; 23] = [
@@ -128,6 +131,7 @@ impl Metrics {
         self.write_answered(&mut page);
         write_flow(&mut page, guard, &self.watches);
         self.watches.write_events(&mut page);
+        write_admission(&mut page, registry);
         write_audit(&mut page, audit);
         write_build(&mut page);
         process::write(&mut page);
@@ -212,6 +216,28 @@ impl Labels {
     }
 }
 
+/// How long plug-ins, policies and webhooks took together.
+fn write_admission(page: &mut Page, registry: &Registry) {
+    let name = "apiserver_admission_step_admission_duration_seconds";
+    page.family(
+        name,
+        "histogram",
+        "Admission sub-step latency histogram in seconds, broken out for each operation and API resource and step \
+         type (validate or admit).",
+    );
+    for (step, times) in registry.admission_times().all() {
+        let rejected = if step.rejected { "true" } else { "false" };
+        let pairs = [("operation", step.operation), ("rejected", rejected), ("type", step.kind)];
+        let bounds = ADMISSION_BOUNDS.iter().map(ToString::to_string).chain(["+Inf".to_owned()]);
+        for (bound, count) in bounds.zip(times.buckets.into_iter().chain([times.count])) {
+            let pairs = [&pairs[..], &[("le", bound.as_str())]].concat();
+            page.line(&format!("{name}_bucket"), &pairs, count as f64);
+        }
+        page.line(&format!("{name}_sum"), &pairs, times.sum);
+        page.line(&format!("{name}_count"), &pairs, times.count as f64);
+    }
+}
+
 /// What the audit log was told, if there is one.
 fn write_audit(page: &mut Page, audit: Option<&AuditLog>) {
     let Some(audit) = audit else { return };
@@ -227,7 +253,11 @@ fn write_audit(page: &mut Page, audit: Option<&AuditLog>) {
 
 fn write_build(page: &mut Page) {
     let name = "kubernetes_build_info";
-    page.family(name, "gauge", "A metric with a constant '1' value labeled by what was built and where it runs.");
+    page.family(
+        name,
+        "gauge",
+        "A metric with a constant '1' value labeled by what was built and where it runs.",
+    );
     let version = version();
     let pairs = [
         ("build_date", "buildDate"),

@@ -105,7 +105,9 @@ impl Call<'_> {
             if !object.is_object() {
                 return None;
             }
-            for (field, own) in [("kind", json!(resource.kind)), ("apiVersion", json!(resource.api_version()))] {
+            for (field, own) in
+                [("kind", json!(resource.kind)), ("apiVersion", json!(resource.api_version()))]
+            {
                 if object[field].as_str().is_none_or(str::is_empty) {
                     object[field] = own;
                 }

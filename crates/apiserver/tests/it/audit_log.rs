@@ -22,7 +22,6 @@ use windlass_apiserver::{
     store::Store,
 };
 
-
 fn fixture(name: &str) -> String {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/audit").join(name);
     std::fs::read_to_string(path).unwrap()
@@ -36,15 +35,17 @@ struct Audited {
 
 impl Audited {
     fn new(policy: &str) -> Self {
-        let environment = Environment::new(TokioClock::starting_at("2026-01-01T00:00:00Z".parse().unwrap()), 7);
+        let environment =
+            Environment::new(TokioClock::starting_at("2026-01-01T00:00:00Z".parse().unwrap()), 7);
         Self::of(Registry::new(Arc::new(Store::default()), environment).unwrap(), policy)
     }
 
     fn of(registry: Registry, policy: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let options = AuditOptions::new(Policy::parse(policy).unwrap(), folder.path().join("audit.log"));
-        let user = |name: &str, uid: &str, group: &str| {
-            Identity { uid: uid.into(), ..Identity::new(name, [group.to_owned()]) }
+        let user = |name: &str, uid: &str, group: &str| Identity {
+            uid: uid.into(),
+            ..Identity::new(name, [group.to_owned()])
         };
         let tokens = BTreeMap::from([
             ("admin-token".to_owned(), user("admin", "1", "system:masters")),
@@ -173,7 +174,12 @@ async fn every_event_is_the_one_that_the_real_server_wrote() {
         let (one, other) = (said(ours), said(recorded));
         let places: BTreeSet<&String> = one.keys().chain(other.keys()).collect();
         for place in places.into_iter().filter(|place| one.get(*place) != other.get(*place)) {
-            different.push(format!("{}: {place}: {:?}, recorded {:?}", title(recorded), one.get(place), other.get(place)));
+            different.push(format!(
+                "{}: {place}: {:?}, recorded {:?}",
+                title(recorded),
+                one.get(place),
+                other.get(place)
+            ));
         }
     }
     assert!(different.is_empty(), "{}", different.join("\n"));
@@ -219,15 +225,21 @@ async fn a_policy_of_admission_speaks_to_the_audit_log() {
     let place = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolic";
     assert_eq!(audited.play(&format!("admin POST {place}ies {policy}")).await.0, 201);
     assert_eq!(audited.play(&format!("admin POST {place}ybindings {binding}")).await.0, 201);
-    let made = audited.play("admin POST /api/v1/namespaces/default/configmaps {\"metadata\":{\"name\":\"bad\"}}").await;
+    let made = audited
+        .play("admin POST /api/v1/namespaces/default/configmaps {\"metadata\":{\"name\":\"bad\"}}")
+        .await;
     assert_eq!(made.0, 201, "{made:?}");
     let events = audited.events();
     let annotations = &events.last().unwrap()["annotations"];
     assert_eq!(annotations["count.example.com/name"], "named bad");
     assert!(annotations.get("count.example.com/none").is_none());
-    let failures: Value =
-        serde_json::from_str(annotations["validation.policy.admission.k8s.io/validation_failure"].as_str().unwrap())
-            .unwrap();
-    assert_eq!(failures, json!([{"message": "it is bad", "policy": "count.example.com", "binding": "all",
-        "validationActions": ["Audit"]}]));
+    let failures: Value = serde_json::from_str(
+        annotations["validation.policy.admission.k8s.io/validation_failure"].as_str().unwrap(),
+    )
+    .unwrap();
+    assert_eq!(
+        failures,
+        json!([{"message": "it is bad", "policy": "count.example.com", "binding": "all",
+        "validationActions": ["Audit"]}])
+    );
 }

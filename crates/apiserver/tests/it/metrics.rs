@@ -7,7 +7,7 @@ use http::{Method, Request};
 use http_body_util::{BodyExt, Full};
 use serde_json::{Value, json};
 
-use crate::server::{CONFIG_MAPS, Server};
+use crate::server::{CONFIG_MAPS, PODS, Server};
 
 /// What a page says of a family.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -62,6 +62,11 @@ async fn families_have_the_names_labels_and_bounds_of_the_real_server() {
     let mut watch = server.request(watch).await.into_body();
     let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}});
     server.send(Method::POST, CONFIG_MAPS, "application/json", "", &map).await.expect_success();
+    // Somebody has a say in a Pod.
+    let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"},
+        "spec": {"serviceAccountName": "none", "containers": [{"name": "c", "image": "i"}]}});
+    let refused = server.send(Method::POST, PODS, "application/json", "", &pod).await;
+    assert!(refused.status.is_client_error(), "{refused:?}");
     watch.frame().await.unwrap().unwrap();
     // What was sent is counted when there is nothing more to send.
     let more = tokio::time::timeout(std::time::Duration::from_millis(10), watch.frame()).await;
@@ -76,10 +81,12 @@ async fn families_have_the_names_labels_and_bounds_of_the_real_server() {
     for line in recorded.lines().filter(|line| !line.starts_with('#')) {
         let [name, kind, labels, bounds] = line.split(' ').collect::<Vec<_>>().try_into().unwrap();
         // There is no audit log here, and only Linux tells of a process.
-        if name.starts_with("apiserver_audit") || (name.starts_with("process_") && !cfg!(target_os = "linux")) {
+        if name.starts_with("apiserver_audit") || (name.starts_with("process_") && !cfg!(target_os = "linux"))
+        {
             continue;
         }
-        let real = Family { kind: kind.into(), labels: list(labels).into_iter().collect(), bounds: list(bounds) };
+        let real =
+            Family { kind: kind.into(), labels: list(labels).into_iter().collect(), bounds: list(bounds) };
         if ours.get(name) != Some(&real) {
             different.push(format!("{name}: {:?}, recorded {real:?}", ours.get(name)));
         }

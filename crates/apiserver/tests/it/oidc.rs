@@ -65,15 +65,18 @@ impl Issuer {
                     };
                     async move { Ok::<_, std::convert::Infallible>(answer) }
                 });
-                let connection =
-                    hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service);
+                let connection = hyper::server::conn::http1::Builder::new()
+                    .serve_connection(TokioIo::new(stream), service);
                 tokio::spawn(connection);
             }
         });
         let authorities = String::from_utf8(STANDARD.decode(bundle).unwrap()).unwrap();
         let issuer = Self { address, authorities, documents, asked, task };
         let url = issuer.url();
-        issuer.put("/.well-known/openid-configuration", json!({"issuer": url, "jwks_uri": format!("{url}/keys")}));
+        issuer.put(
+            "/.well-known/openid-configuration",
+            json!({"issuer": url, "jwks_uri": format!("{url}/keys")}),
+        );
         issuer.put("/keys", signer.key_set());
         issuer
     }
@@ -92,7 +95,8 @@ impl Issuer {
         options.algorithms = vec![Algorithm::Es256];
         options.groups_claim = Some("groups".to_owned());
         change(&mut options);
-        let environment = Environment::new(TokioClock::starting_at("2026-01-01T00:00:00Z".parse().unwrap()), 7);
+        let environment =
+            Environment::new(TokioClock::starting_at("2026-01-01T00:00:00Z".parse().unwrap()), 7);
         let registry = Registry::new(Arc::new(Store::default()), environment).unwrap();
         ApiServer::new(Arc::new(registry)).with_oidc(options)
     }
@@ -100,7 +104,8 @@ impl Issuer {
     fn token(&self, signer: &Signer) -> String {
         // The moment of the server's clock, and an hour.
         let end = 1_767_225_600 + 3600;
-        let claims = json!({"iss": self.url(), "aud": "windlass", "sub": "ann", "groups": ["dev"], "exp": end});
+        let claims =
+            json!({"iss": self.url(), "aud": "windlass", "sub": "ann", "groups": ["dev"], "exp": end});
         signer.sign(&claims).unwrap()
     }
 }
@@ -152,7 +157,11 @@ async fn new_keys_of_the_issuer_are_fetched_when_a_token_names_them() {
         }
     };
     tokio::time::timeout(Duration::from_mins(1), rotated).await.unwrap();
-    assert_eq!(who(&server, &issuer.token(&old)).await.0, 401, "what the issuer has withdrawn is worth nothing");
+    assert_eq!(
+        who(&server, &issuer.token(&old)).await.0,
+        401,
+        "what the issuer has withdrawn is worth nothing"
+    );
 }
 
 #[tokio::test]
@@ -164,7 +173,10 @@ async fn an_issuer_that_is_not_who_it_claims_or_does_not_answer_lets_nobody_in()
     let untrusted = issuer.server(|options| options.authorities = Some(other_authority()));
     assert_eq!(who(&untrusted, &token).await.0, 401);
     let server = issuer.server(|_| {});
-    issuer.put("/.well-known/openid-configuration", json!({"issuer": "https://else", "jwks_uri": "https://else"}));
+    issuer.put(
+        "/.well-known/openid-configuration",
+        json!({"issuer": "https://else", "jwks_uri": "https://else"}),
+    );
     assert_eq!(who(&server, &token).await.0, 401);
     issuer.documents.lock().unwrap().clear();
     assert_eq!(who(&issuer.server(|_| {}), &token).await.0, 401);

@@ -63,11 +63,13 @@ impl Selection {
     /// Why no object of a kind comes along although all were asked for.
     pub(crate) fn leaves_out_kind(&self, kind: &Kind) -> Option<&'static str> {
         let named = self.kinds.iter().any(|word| kind.is_meant_by(word));
-        let own = OF_THE_CLUSTER.iter().find(|(group, plural, _)| *group == kind.group && *plural == kind.plural);
+        let own =
+            OF_THE_CLUSTER.iter().find(|(group, plural, _)| *group == kind.group && *plural == kind.plural);
         if let Some((_, _, why)) = own {
             return Some(why);
         }
-        if kind.group == "admissionregistration.k8s.io" && WEBHOOKS.contains(&kind.plural.as_str()) && !named {
+        if kind.group == "admissionregistration.k8s.io" && WEBHOOKS.contains(&kind.plural.as_str()) && !named
+        {
             return Some("they would refuse every write until their Services run; name them with --kind");
         }
         if kind.group.is_empty() && kind.plural == "secrets" && !self.secrets {
@@ -105,9 +107,9 @@ impl Selection {
             return Some("being deleted");
         }
         let label = |name: &str| object["metadata"]["labels"][name].as_str().unwrap_or_default();
-        let controller = object["metadata"]["ownerReferences"].as_array().is_some_and(|owners| {
-            owners.iter().any(|owner| owner["controller"] == true)
-        });
+        let controller = object["metadata"]["ownerReferences"]
+            .as_array()
+            .is_some_and(|owners| owners.iter().any(|owner| owner["controller"] == true));
         match (kind.group.as_str(), kind.plural.as_str()) {
             ("", "pods") if controller => Some("the controller of their owner makes them anew"),
             ("", "pods") if object["metadata"]["annotations"]["kubernetes.io/config.mirror"].is_string() => {
@@ -166,7 +168,8 @@ mod tests {
         let only = Selection { namespaces: vec!["shop".into()], ..Selection::default() };
         let maps = kind("", "ConfigMap", "configmaps", true);
         let namespaces = kind("", "Namespace", "namespaces", false);
-        let definitions = kind("apiextensions.k8s.io", "CustomResourceDefinition", "customresourcedefinitions", false);
+        let definitions =
+            kind("apiextensions.k8s.io", "CustomResourceDefinition", "customresourcedefinitions", false);
         assert!(!only.wants(&kind("storage.k8s.io", "StorageClass", "storageclasses", false)));
         for kind in [&maps, &namespaces, &definitions] {
             assert!(only.wants(kind) && only.leaves_out_kind(kind).is_none());
@@ -183,7 +186,8 @@ mod tests {
     #[test]
     fn a_kind_brings_its_definition_and_no_other() {
         let only = Selection { kinds: vec!["things.example.com".into()], ..Selection::default() };
-        let definitions = kind("apiextensions.k8s.io", "CustomResourceDefinition", "customresourcedefinitions", false);
+        let definitions =
+            kind("apiextensions.k8s.io", "CustomResourceDefinition", "customresourcedefinitions", false);
         let definition = |group: &str| {
             json!({"metadata": {"name": "x"},
                 "spec": {"group": group, "names": {"kind": "Thing", "plural": "things"}}})

@@ -17,7 +17,8 @@ pub(crate) fn prepared(kind: &Kind, object: &Value, owners: &Owners) -> (Value, 
     let mut object = object.clone();
     let mut lost = 0;
     if let Some(metadata) = object["metadata"].as_object_mut() {
-        for own in ["uid", "resourceVersion", "creationTimestamp", "generation", "selfLink", "managedFields"] {
+        for own in ["uid", "resourceVersion", "creationTimestamp", "generation", "selfLink", "managedFields"]
+        {
             metadata.remove(own);
         }
         if let Some(references) = metadata.get_mut("ownerReferences").and_then(Value::as_array_mut) {
@@ -75,7 +76,8 @@ fn adapt(kind: &Kind, object: &mut Value, owners: &Owners) {
         }
         ("batch", "jobs") if spec.get("manualSelector").is_none_or(|manual| manual != true) => {
             spec.remove("selector");
-            let labels = spec.get_mut("template").and_then(|template| template["metadata"]["labels"].as_object_mut());
+            let labels =
+                spec.get_mut("template").and_then(|template| template["metadata"]["labels"].as_object_mut());
             if let Some(labels) = labels {
                 labels.retain(|name, _| {
                     !matches!(name.as_str(), "controller-uid" | "batch.kubernetes.io/controller-uid")
@@ -128,16 +130,30 @@ mod tests {
 
     #[test]
     fn what_the_other_server_gave_out_stays_there() {
-        let made = |kind: &Kind, spec: Value| prepared(kind, &json!({"metadata": {}, "spec": spec}), &Owners::new()).0;
-        let service = made(&kind("", "services"), json!({"clusterIP": "10.0.0.7", "clusterIPs": ["10.0.0.7"], "type": "ClusterIP"}));
+        let made = |kind: &Kind, spec: Value| {
+            prepared(kind, &json!({"metadata": {}, "spec": spec}), &Owners::new()).0
+        };
+        let service = made(
+            &kind("", "services"),
+            json!({"clusterIP": "10.0.0.7", "clusterIPs": ["10.0.0.7"], "type": "ClusterIP"}),
+        );
         assert_eq!(service["spec"], json!({"type": "ClusterIP"}));
         let headless = made(&kind("", "services"), json!({"clusterIP": "None", "clusterIPs": ["None"]}));
         assert_eq!(headless["spec"]["clusterIP"], "None");
-        let pod = made(&kind("", "pods"), json!({"nodeName": "far", "volumes": [{"name": "kube-api-access-x"}, {"name": "d"}],
-            "containers": [{"volumeMounts": [{"name": "kube-api-access-x"}, {"name": "d"}]}]}));
-        assert_eq!(pod["spec"], json!({"volumes": [{"name": "d"}], "containers": [{"volumeMounts": [{"name": "d"}]}]}));
-        let job = made(&kind("batch", "jobs"), json!({"selector": {}, "template": {"metadata": {"labels":
-            {"batch.kubernetes.io/controller-uid": "x", "mine": "y"}}}}));
+        let pod = made(
+            &kind("", "pods"),
+            json!({"nodeName": "far", "volumes": [{"name": "kube-api-access-x"}, {"name": "d"}],
+            "containers": [{"volumeMounts": [{"name": "kube-api-access-x"}, {"name": "d"}]}]}),
+        );
+        assert_eq!(
+            pod["spec"],
+            json!({"volumes": [{"name": "d"}], "containers": [{"volumeMounts": [{"name": "d"}]}]})
+        );
+        let job = made(
+            &kind("batch", "jobs"),
+            json!({"selector": {}, "template": {"metadata": {"labels":
+            {"batch.kubernetes.io/controller-uid": "x", "mine": "y"}}}}),
+        );
         assert_eq!(job["spec"], json!({"template": {"metadata": {"labels": {"mine": "y"}}}}));
     }
 }

@@ -109,7 +109,9 @@ mod tests {
             let entries: Vec<Entry> = (0..5)
                 .map(|number| {
                     let owners: Vec<String> = (0..5)
-                        .filter(|owner| seed.wrapping_mul(2_654_435_761).rotate_left(number * 5 + owner) & 3 == 0)
+                        .filter(|owner| {
+                            seed.wrapping_mul(2_654_435_761).rotate_left(number * 5 + owner) & 3 == 0
+                        })
                         .map(uid)
                         .collect();
                     let owners: Vec<&str> = owners.iter().map(String::as_str).collect();

@@ -149,7 +149,9 @@ mod tests {
         let flags = given.absolute().unwrap().flags();
         let again = Line::try_parse_from(["x".to_owned()].into_iter().chain(flags)).ok().unwrap().server;
         assert_eq!(again, given);
-        assert!(serde_json::to_value(&given).unwrap().as_object().unwrap().values().all(|value| !value.is_null()));
+        assert!(
+            serde_json::to_value(&given).unwrap().as_object().unwrap().values().all(|value| !value.is_null())
+        );
         assert!(ServerArgs::default().flags().is_empty());
     }
 }

@@ -82,7 +82,13 @@ async fn create(client: &Client, object: Value) -> Value {
     serde_json::to_value(api.create(&PostParams::default(), &object).await.unwrap()).unwrap()
 }
 
-async fn get(client: &Client, api_version: &str, kind: &str, namespace: Option<&str>, name: &str) -> Option<Value> {
+async fn get(
+    client: &Client,
+    api_version: &str,
+    kind: &str,
+    namespace: Option<&str>,
+    name: &str,
+) -> Option<Value> {
     let found = api(client, api_version, kind, namespace).get_opt(name).await.unwrap();
     found.map(|object| serde_json::to_value(object).unwrap())
 }
@@ -123,7 +129,9 @@ async fn a_backup_of_a_running_or_stopped_cluster_is_another_one_with_the_same_o
     let good = std::fs::read(home.0.path().join("one.backup")).unwrap();
     std::fs::write(home.0.path().join("torn.backup"), &good[..good.len() - 9]).unwrap();
     std::fs::write(home.0.path().join("text.backup"), "kind: List\n").unwrap();
-    for (file, why) in [("torn", "is damaged at byte"), ("text", "is not a backup"), ("none", "failed to read")] {
+    for (file, why) in
+        [("torn", "is damaged at byte"), ("text", "is not a backup"), ("none", "failed to read")]
+    {
         let error = home.fails(&["cluster", "restore", &format!("{file}.backup"), "--name", "new"]);
         assert!(error.contains(why), "{error}");
         assert!(!error.contains("panicked"), "{error}");
@@ -133,7 +141,10 @@ async fn a_backup_of_a_running_or_stopped_cluster_is_another_one_with_the_same_o
     assert!(unknown.contains("there is no cluster \"nobody\""), "{unknown}");
     home.ok(&["cluster", "up", "--detach", "--no-page", "--in-memory"]);
     let memory = home.fails(&["cluster", "backup", "x.backup"]);
-    assert!(memory.contains("keeps its objects in memory") && memory.contains("windlass cluster import"), "{memory}");
+    assert!(
+        memory.contains("keeps its objects in memory") && memory.contains("windlass cluster import"),
+        "{memory}"
+    );
     assert!(!home.0.path().join("x.backup").exists());
 }
 
@@ -169,12 +180,24 @@ async fn an_import_has_the_objects_of_another_cluster_with_their_owners_and_thei
         .unwrap();
     let owner = json!({"apiVersion": "example.com/v1", "kind": "Thing", "name": "owner",
         "uid": thing["metadata"]["uid"]});
-    create(&client, json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "child", "namespace": "shop",
-        "ownerReferences": [owner]}, "data": {"k": "v"}})).await;
-    create(&client, json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "hidden", "namespace": "shop"},
-        "stringData": {"k": "v"}})).await;
-    create(&client, json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web", "namespace": "shop"},
-        "spec": {"ports": [{"port": 80}], "selector": {"app": "web"}}})).await;
+    create(
+        &client,
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "child", "namespace": "shop",
+        "ownerReferences": [owner]}, "data": {"k": "v"}}),
+    )
+    .await;
+    create(
+        &client,
+        json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "hidden", "namespace": "shop"},
+        "stringData": {"k": "v"}}),
+    )
+    .await;
+    create(
+        &client,
+        json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web", "namespace": "shop"},
+        "spec": {"ports": [{"port": 80}], "selector": {"app": "web"}}}),
+    )
+    .await;
     create(&client, json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "shop"},
         "spec": {"replicas": 2, "selector": {"matchLabels": {"app": "web"}}, "template": {
             "metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}}})).await;
@@ -208,7 +231,17 @@ async fn an_import_has_the_objects_of_another_cluster_with_their_owners_and_thei
     let sets = api(&copy, "apps/v1", "ReplicaSet", Some("shop")).list(&Default::default()).await.unwrap();
     assert_eq!(sets.items.len(), 1);
 
-    let told = home.ok(&["cluster", "import", "--kubeconfig", &source, "--secrets", "--kind", "secrets", "--name", "other"]);
+    let told = home.ok(&[
+        "cluster",
+        "import",
+        "--kubeconfig",
+        &source,
+        "--secrets",
+        "--kind",
+        "secrets",
+        "--name",
+        "other",
+    ]);
     assert!(told.contains("secrets"), "{told}");
     for (flags, why) in [
         (&["--kind", "nothings"][..], "serves no kind \"nothings\""),

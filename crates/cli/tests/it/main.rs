@@ -13,3 +13,4 @@ mod package;
 mod page;
 mod restart;
 mod scaffold;
+mod server;

@@ -7,7 +7,8 @@ const NOW: i64 = 1_000_000;
 
 /// An issuer whose keys are those of a signer of ours.
 fn claims(change: Value) -> Value {
-    let mut claims = json!({"iss": ISSUER, "aud": "shop", "sub": "ann", "exp": NOW + 60, "groups": ["a", "b"]});
+    let mut claims =
+        json!({"iss": ISSUER, "aud": "shop", "sub": "ann", "exp": NOW + 60, "groups": ["a", "b"]});
     for (claim, value) in change.as_object().unwrap() {
         claims[claim] = value.clone();
     }

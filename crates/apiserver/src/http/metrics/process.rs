@@ -25,7 +25,8 @@ pub(super) fn write(page: &mut Page) {
     let time = field(11).zip(field(12)).map(|(user, system)| (user + system) / TICKS);
     put("process_cpu_seconds_total", "counter", "Total user and system CPU time spent in seconds.", time);
     let limits = fs::read_to_string("/proc/self/limits").unwrap_or_default();
-    let limit = limits.lines().find_map(|line| line.strip_prefix("Max open files")?.split_whitespace().next());
+    let limit =
+        limits.lines().find_map(|line| line.strip_prefix("Max open files")?.split_whitespace().next());
     let limit = limit.and_then(|text| text.parse().ok());
     put("process_max_fds", "gauge", "Maximum number of open file descriptors.", limit);
     let open = fs::read_dir("/proc/self/fd").ok().map(|entries| entries.count() as f64);

@@ -108,7 +108,8 @@ pub fn restore(file: &Path, directory: &Path) -> Result<Copied, BackupError> {
     }
     let folder = directory.join("store");
     let state = read(&System, file)?;
-    platform::make_private_directory(&folder).map_err(data_directory::failed("make the directory", &folder))?;
+    platform::make_private_directory(&folder)
+        .map_err(data_directory::failed("make the directory", &folder))?;
     write(&System, &state, &folder)
 }
 

@@ -76,7 +76,9 @@ impl Capture {
         let mut size = 0;
         for record in self.records.iter().map(Some).chain([None]) {
             match record {
-                Some(record) => frame::append(&mut buffer, Mark::First, |out| record.sealed(&self.seal).encode(out)),
+                Some(record) => {
+                    frame::append(&mut buffer, Mark::First, |out| record.sealed(&self.seal).encode(out))
+                }
                 None => frame::append(&mut buffer, Mark::First, end),
             }
             if buffer.len() >= PIECE || record.is_none() {

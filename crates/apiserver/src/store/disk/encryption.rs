@@ -152,7 +152,8 @@ pub(super) fn unknown(bytes: &[u8]) -> String {
     match bytes.strip_prefix(SEALED) {
         // The provider, its version and the name of the key.
         Some(rest) => {
-            let words: Vec<_> = rest.splitn(4, |byte| *byte == b':').take(3).map(String::from_utf8_lossy).collect();
+            let words: Vec<_> =
+                rest.splitn(4, |byte| *byte == b':').take(3).map(String::from_utf8_lossy).collect();
             format!("it is encrypted ({}), and no provider with that key is configured", words.join(":"))
         }
         None => "it is not encrypted, and the provider identity is not configured".into(),
@@ -201,7 +202,8 @@ fn named_key(key: &Value) -> Result<NamedKey, String> {
         32 => &AES_256_GCM,
         length => return Err(format!("the key {name:?} has {length} bytes; aesgcm takes 16 or 32")),
     };
-    let unbound = UnboundKey::new(algorithm, &secret).map_err(|_| format!("the key {name:?} cannot be used"))?;
+    let unbound =
+        UnboundKey::new(algorithm, &secret).map_err(|_| format!("the key {name:?} cannot be used"))?;
     Ok(NamedKey { prefix: format!("{GCM}{name}:"), name, key: LessSafeKey::new(unbound) })
 }
 

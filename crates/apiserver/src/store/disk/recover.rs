@@ -83,12 +83,7 @@ struct End {
     checkpoint_size: u64,
 }
 
-fn load(
-    disk: &dyn Files,
-    folder: &Path,
-    files: &Found,
-    state: &mut State,
-) -> Result<Option<End>, DiskError> {
+fn load(disk: &dyn Files, folder: &Path, files: &Found, state: &mut State) -> Result<Option<End>, DiskError> {
     let mut checkpoint_size = 0;
     if let Some(&revision) = files.checkpoints.last() {
         state.begin_at(revision);
@@ -126,9 +121,11 @@ fn load(
 pub(super) fn opened(path: &Path, record: Record, state: &mut State) -> Result<Record, DiskError> {
     let (table, key) = (&record.table, &record.object.key);
     let named = format!("{} {}/{}", table.plural, key.namespace, key.name);
-    let (record, fresh) = record
-        .opened(&state.seal)
-        .map_err(|why| DiskError::Sealed { path: path.into(), what: named, why })?;
+    let (record, fresh) = record.opened(&state.seal).map_err(|why| DiskError::Sealed {
+        path: path.into(),
+        what: named,
+        why,
+    })?;
     state.stale |= !fresh;
     Ok(record)
 }

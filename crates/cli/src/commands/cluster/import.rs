@@ -56,11 +56,8 @@ pub(in crate::commands) async fn import(args: &ImportArgs, printer: Printer) -> 
     let config = connection::config(connection.kubeconfig.as_ref(), connection.context.as_deref()).await?;
     let url = config.cluster_url.to_string();
     let source = Client::try_from(config).map_err(|error| Error::Client(error.into()))?;
-    let selection = Selection {
-        namespaces: args.namespace.clone(),
-        kinds: args.kind.clone(),
-        secrets: args.secrets,
-    };
+    let selection =
+        Selection { namespaces: args.namespace.clone(), kinds: args.kind.clone(), secrets: args.secrets };
     let mut outcome = Outcome::default();
     let entries = read(&source, &selection, &mut outcome.left_out).await?;
     let written = place.create(async |data: &Path| write(data, entries, &mut outcome, args.keep_going).await);
@@ -99,7 +96,8 @@ async fn read(source: &Client, selection: &Selection, left_out: &mut LeftOut) ->
         for object in list(&kind.api(source, one), &kind).await? {
             if is_definition(&kind) {
                 let version = storage_version(&object);
-                let place = (text(&object, "/spec/group").to_owned(), text(&object, "/spec/names/plural").to_owned());
+                let place =
+                    (text(&object, "/spec/group").to_owned(), text(&object, "/spec/names/plural").to_owned());
                 if !version.is_empty() {
                     stored.insert(place, version);
                 }
@@ -166,10 +164,18 @@ async fn write(
         add(&target, &entry, &mut owners, outcome).await;
     }
     cluster.shutdown().await.map_err(|error| Error::RunCluster(error.into()))?;
-    match outcome.refused.first() {
-        Some(first) if !keep_going => Err(Error::Refused { count: outcome.refused.len(), first: first.clone() }),
-        _ => Ok(()),
+    if let Some(first) = outcome.refused.first().filter(|_| !keep_going) {
+        return Err(Error::Refused { count: outcome.refused.len(), first: first.clone() });
     }
+    sync(&data.join("store")).map_err(|source| Error::SyncImport { path: data.to_owned(), source })
+}
+
+/// Waits until the disk has what nobody has waited for so far.
+fn sync(folder: &Path) -> std::io::Result<()> {
+    for entry in fs_err::read_dir(folder)? {
+        fs_err::File::open(entry?.path())?.sync_all()?;
+    }
+    Ok(())
 }
 
 async fn add(target: &Client, entry: &Entry, owners: &mut Owners, outcome: &mut Outcome) {
@@ -177,7 +183,8 @@ async fn add(target: &Client, entry: &Entry, owners: &mut Owners, outcome: &mut 
     let (namespace, own) = (text(object, "/metadata/namespace"), text(object, "/metadata/name"));
     let api = kind.api(target, Some(namespace));
     let (new, lost) = prepared(kind, object, owners);
-    let label = || format!("{} {}{}{own}", name(kind), namespace, if namespace.is_empty() { "" } else { "/" });
+    let label =
+        || format!("{} {}{}{own}", name(kind), namespace, if namespace.is_empty() { "" } else { "/" });
     let parsed: DynamicObject = match serde_json::from_value(new) {
         Ok(parsed) => parsed,
         Err(error) => return outcome.refused.push(format!("{}: {error}", label())),
@@ -193,7 +200,9 @@ async fn add(target: &Client, entry: &Entry, owners: &mut Owners, outcome: &mut 
             }
             return outcome.left_out.add(&name(kind), "there already");
         }
-        Err(KubeError::Api(status)) => return outcome.refused.push(format!("{}: {}", label(), status.message)),
+        Err(KubeError::Api(status)) => {
+            return outcome.refused.push(format!("{}: {}", label(), status.message));
+        }
         Err(error) => return outcome.refused.push(format!("{}: {error}", label())),
     };
     *outcome.imported.entry(name(kind)).or_default() += 1;

@@ -44,9 +44,7 @@ fn step(store: &Store, round: usize) -> u64 {
     let key = Key::new("d", &name);
     let written = match store.get(&table(), &key) {
         None => store.create(&table(), key, pod(&name, round)),
-        Some(at) if round.is_multiple_of(5) => {
-            store.delete(&table(), &key, at.revision, pod(&name, round))
-        }
+        Some(at) if round.is_multiple_of(5) => store.delete(&table(), &key, at.revision, pod(&name, round)),
         Some(at) => store.update(&table(), &key, at.revision, pod(&name, round)),
     };
     written.unwrap().revision
@@ -71,7 +69,8 @@ async fn a_backup_of_a_store_in_use_is_the_store_at_one_revision() {
         let revision = step(&store, round);
         store.durable(revision).await.unwrap();
         past.insert(revision, seen(&store));
-        let (file, new) = (folder.path().join(format!("{round}.backup")), folder.path().join(format!("{round}")));
+        let (file, new) =
+            (folder.path().join(format!("{round}.backup")), folder.path().join(format!("{round}")));
         let copied = backup(&data, &file).unwrap();
         assert_eq!(copied.revision, revision, "nothing that was acknowledged is missing");
         assert_eq!(copied, restore(&file, &new).unwrap());
@@ -107,7 +106,8 @@ fn a_backup_beside_a_busy_writer_has_a_moment_of_it() {
         });
         let mut copies = Vec::new();
         for number in 0..20 {
-            let (file, new) = (folder.path().join(format!("{number}.backup")), folder.path().join(number.to_string()));
+            let (file, new) =
+                (folder.path().join(format!("{number}.backup")), folder.path().join(number.to_string()));
             let copied = backup(&data, &file).unwrap();
             restore(&file, &new).unwrap();
             copies.push((copied.revision, seen(&open(&new))));
@@ -144,7 +144,10 @@ fn what_is_not_a_whole_backup_is_refused_and_leaves_nothing() {
     };
     for length in 0..good.len() {
         let error = refused(&good[..length]);
-        assert!(error.contains("is not a backup") || error.contains("is damaged at byte"), "{length}: {error}");
+        assert!(
+            error.contains("is not a backup") || error.contains("is damaged at byte"),
+            "{length}: {error}"
+        );
     }
     for place in 0..good.len() {
         let mut content = good.clone();

@@ -84,15 +84,26 @@ async fn what_is_encrypted_is_nowhere_on_the_disk_and_there_again_with_its_key()
         let place = folder.path().join(place);
         for (providers, why) in [
             (None, "no provider with that key is configured"),
-            (Some("  - identity: {}\n".to_owned()), "encrypted (aesgcm:v1:one), and no provider with that key"),
+            (
+                Some("  - identity: {}\n".to_owned()),
+                "encrypted (aesgcm:v1:one), and no provider with that key",
+            ),
             (Some(gcm(&["two"])), "no provider with that key is configured"),
-            (Some(gcm(&["oblique"]).replace("oblique", "one").replace(&STANDARD.encode("o".repeat(32)), &STANDARD.encode("x".repeat(32)))),
-                "the key \"one\" does not open it"),
+            (
+                Some(
+                    gcm(&["oblique"])
+                        .replace("oblique", "one")
+                        .replace(&STANDARD.encode("o".repeat(32)), &STANDARD.encode("x".repeat(32))),
+                ),
+                "the key \"one\" does not open it",
+            ),
         ] {
-            let before: Vec<_> = fs::read_dir(place.join("store")).unwrap().map(|entry| entry.unwrap().path()).collect();
+            let before: Vec<_> =
+                fs::read_dir(place.join("store")).unwrap().map(|entry| entry.unwrap().path()).collect();
             let error = open(&place, providers.as_deref()).err().unwrap();
             assert!(error.contains(why) && error.contains("secrets"), "{error}");
-            let after: Vec<_> = fs::read_dir(place.join("store")).unwrap().map(|entry| entry.unwrap().path()).collect();
+            let after: Vec<_> =
+                fs::read_dir(place.join("store")).unwrap().map(|entry| entry.unwrap().path()).collect();
             assert_eq!(before, after, "nothing was changed");
         }
         let store = open(&place, Some(&gcm(&["one"]))).unwrap();
@@ -115,7 +126,8 @@ async fn a_new_key_takes_over_at_the_next_start() {
         (None, "plain"),
     ];
     for (number, (providers, found)) in steps.iter().enumerate() {
-        let store = open(folder.path(), providers.as_deref()).unwrap_or_else(|error| panic!("{number}: {error}"));
+        let store =
+            open(folder.path(), providers.as_deref()).unwrap_or_else(|error| panic!("{number}: {error}"));
         put(&store, &secrets, &number.to_string(), "WINDLASS-HIDDEN").await;
         for old in 0..=number {
             assert!(read(&store, &secrets, &old.to_string()).contains("WINDLASS-HIDDEN"));

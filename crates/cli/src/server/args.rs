@@ -34,7 +34,7 @@ pub(crate) struct ServerArgs {
     #[arg(long, value_name = "DAYS", default_value_t = 0, hide_default_value = true)]
     pub(crate) audit_log_maxage: u64,
 
-    /// The issuer of OpenID Connect whose tokens are taken: https://… as in their claim `iss`
+    /// The issuer of OpenID Connect whose tokens are taken, as in their claim `iss`
     #[arg(long, value_name = "URL", requires = "oidc_client_id")]
     pub(crate) oidc_issuer_url: Option<String>,
 

@@ -108,9 +108,10 @@ fn suite(program: &Path, folder: &Path, assets: &Path) -> Result<Outcome> {
 }
 
 fn succeed(command: &mut Command) -> Result<()> {
-    let status = command.status().with_context(|| format!("failed to start {:?}", command.get_program()))?;
+    let status =
+        command.status().with_context(|| format!("failed to start {}", command.get_program().display()))?;
     if !status.success() {
-        bail!("{:?} failed", command.get_program());
+        bail!("{} failed", command.get_program().display());
     }
     Ok(())
 }

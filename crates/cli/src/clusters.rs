@@ -62,7 +62,7 @@ pub(crate) struct Facts {
     pub(crate) started: Timestamp,
     /// What was said of its API server.
     #[serde(default, skip_serializing_if = "ServerArgs::is_empty")]
-    pub(crate) server: ServerArgs,
+    pub(crate) server: Box<ServerArgs>,
     /// The version of Windlass that runs it.
     pub(crate) version: String,
 }

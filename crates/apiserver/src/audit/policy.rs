@@ -88,7 +88,7 @@ struct Rule {
     #[serde(default)]
     verbs: Vec<String>,
     #[serde(default)]
-    resources: Vec<Resources>,
+    resources: Vec<GroupResources>,
     #[serde(default)]
     namespaces: Vec<String>,
     #[serde(default, rename = "nonResourceURLs")]
@@ -100,7 +100,7 @@ struct Rule {
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Resources {
+struct GroupResources {
     #[serde(default)]
     group: String,
     #[serde(default)]
@@ -176,7 +176,8 @@ impl Policy {
 
 impl Rule {
     fn problem(&self) -> Option<String> {
-        if !self.paths.is_empty() && !(self.resources.is_empty() && self.namespaces.is_empty()) {
+        let inside = !self.resources.is_empty() || !self.namespaces.is_empty();
+        if !self.paths.is_empty() && inside {
             return Some("rules cannot apply to both regular resources and non-resource URLs".into());
         }
         for path in self.paths.iter().filter(|path| *path != "*") {
@@ -235,7 +236,7 @@ fn covers_path(pattern: &str, path: &str) -> bool {
     }
 }
 
-impl Resources {
+impl GroupResources {
     fn covers(&self, target: Target<'_>) -> bool {
         let Target::Resource { group, resource, subresource, name, .. } = target else { return false };
         if self.group != group {

@@ -141,7 +141,7 @@ fn gather(value: &Value, place: String, out: &mut BTreeMap<String, Value>) {
         Value::String(text) if text.is_empty() => {}
         Value::Number(number) if number.as_i64() == Some(0) => {}
         // A uid of a user is chosen, that of an object is not.
-        Value::String(_) if place.ends_with(".uid") && !place.starts_with(".user") => {
+        Value::String(_) if place.rsplit('.').next() == Some("uid") && !place.starts_with(".user") => {
             out.insert(place, json!("a uid"));
         }
         Value::String(text) if text.starts_with("try-") => {

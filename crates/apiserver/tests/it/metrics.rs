@@ -23,7 +23,7 @@ fn read(page: &str) -> (BTreeMap<String, Family>, BTreeMap<String, f64>) {
     for line in page.lines() {
         if let Some(rest) = line.strip_prefix("# TYPE ") {
             let (name, kind) = rest.split_once(' ').unwrap();
-            families.entry(name.to_owned()).or_default().kind = kind.to_owned();
+            kind.clone_into(&mut families.entry(name.to_owned()).or_default().kind);
             continue;
         }
         if line.starts_with('#') {

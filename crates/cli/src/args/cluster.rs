@@ -33,7 +33,7 @@ pub(crate) struct ClusterGroup {
 #[derive(Debug, Subcommand)]
 pub(crate) enum ClusterCommand {
     /// Run the embedded cluster, without operators, until Ctrl-C or in the background
-    Up(UpArgs),
+    Up(Box<UpArgs>),
     /// Stop a cluster that has a name; what it keeps stays
     Down(NameArgs),
     /// List the clusters that have a name, and how they are
@@ -186,7 +186,7 @@ impl UpArgs {
                 nodes: facts.nodes,
                 page: PageArgs { page_port: 0, no_page: facts.page.is_none() },
             },
-            server: facts.server.clone(),
+            server: (*facts.server).clone(),
             name: Some(name.to_owned()),
             detach: true,
             in_memory: facts.data_dir.is_none(),

@@ -18,7 +18,7 @@ fn facts(log: Option<PathBuf>) -> Facts {
         nodes: 1,
         fsync: true,
         started: Timestamp::UNIX_EPOCH,
-        server: ServerArgs::default(),
+        server: Box::default(),
         version: "0.1.0".into(),
     }
 }

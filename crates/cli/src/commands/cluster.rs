@@ -107,7 +107,7 @@ impl Running {
             nodes: args.nodes,
             fsync: !args.unsafe_no_fsync,
             started: Timestamp::now(),
-            server: server.absolute().unwrap_or_else(|_| server.clone()),
+            server: Box::new(server.absolute().unwrap_or_else(|_| server.clone())),
             version: env!("CARGO_PKG_VERSION").into(),
         }
     }

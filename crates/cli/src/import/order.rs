@@ -110,7 +110,7 @@ mod tests {
                 .map(|number| {
                     let owners: Vec<String> = (0..5)
                         .filter(|owner| {
-                            seed.wrapping_mul(2_654_435_761).rotate_left(number * 5 + owner) & 3 == 0
+                            seed.wrapping_mul(2_654_435_761).rotate_left(number * 5 + owner) % 4 == 0
                         })
                         .map(uid)
                         .collect();

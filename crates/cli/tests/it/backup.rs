@@ -5,7 +5,7 @@ use std::{path::Path, process::Output};
 use serde_json::{Value, json};
 use windlass::kube::{
     Api, Client, Config,
-    api::{DynamicObject, PostParams},
+    api::{DynamicObject, ListParams, PostParams},
     config::{KubeConfigOptions, Kubeconfig},
     core::{ApiResource, GroupVersionKind},
 };
@@ -228,7 +228,7 @@ async fn an_import_has_the_objects_of_another_cluster_with_their_owners_and_thei
         }
     };
     tokio::time::timeout(std::time::Duration::from_mins(1), settled).await.unwrap();
-    let sets = api(&copy, "apps/v1", "ReplicaSet", Some("shop")).list(&Default::default()).await.unwrap();
+    let sets = api(&copy, "apps/v1", "ReplicaSet", Some("shop")).list(&ListParams::default()).await.unwrap();
     assert_eq!(sets.items.len(), 1);
 
     let told = home.ok(&[

@@ -77,7 +77,7 @@ impl Capture {
         for record in self.records.iter().map(Some).chain([None]) {
             match record {
                 Some(record) => {
-                    frame::append(&mut buffer, Mark::First, |out| record.sealed(&self.seal).encode(out))
+                    frame::append(&mut buffer, Mark::First, |out| record.sealed(&self.seal).encode(out));
                 }
                 None => frame::append(&mut buffer, Mark::First, end),
             }

@@ -171,6 +171,11 @@ pub(crate) fn api_server(name: &str) -> Result<PathBuf> {
     Ok(layout.kubeconfig())
 }
 
+/// The directory that holds etcd, kube-apiserver and kubectl, built if they are not there.
+pub(crate) fn assets() -> Result<PathBuf> {
+    build::ensure(&build::API_SERVER)
+}
+
 /// The directory that holds the end-to-end suite and kubectl, both built if they are not there.
 pub(crate) fn suite() -> Result<PathBuf> {
     build::ensure(Release::Newest, &build::SUITE)

@@ -11,6 +11,7 @@ mod attack;
 mod bench;
 mod conformance;
 mod docs;
+mod envtest;
 mod features;
 mod fidelity;
 mod generate;
@@ -43,6 +44,8 @@ enum Chore {
     Conformance(conformance::Args),
     /// What is packed for Helm and OLM, held against those who read it
     Packaging(packaging::Args),
+    /// controller-runtime's own suites with `windlass envtest` and with the real programs
+    Envtest(envtest::Args),
     /// Check that no command compiles a crate of others' that another has compiled
     Features,
     /// Check the order of modules, the size of files, unused dependencies, and that ARCHITECTURE.md names every crate
@@ -64,6 +67,7 @@ pub fn main() -> ExitCode {
         Chore::Fidelity(args) => fidelity::run(&args).map(|()| ExitCode::SUCCESS),
         Chore::Conformance(args) => conformance::run(&args),
         Chore::Packaging(args) => packaging::run(&args).map(|()| ExitCode::SUCCESS),
+        Chore::Envtest(args) => envtest::run(&args).map(|()| ExitCode::SUCCESS),
         Chore::Features => features::run().map(|()| ExitCode::SUCCESS),
         Chore::Tidy => tidy::run().map(|()| ExitCode::SUCCESS),
         Chore::Api(args) => api::run(&args).map(|()| ExitCode::SUCCESS),

@@ -1,6 +1,7 @@
 //! Who asks, and what they may do.
 
 pub(crate) mod escalation;
+pub mod oidc;
 pub mod rbac;
 pub mod token;
 pub(crate) mod user_access;

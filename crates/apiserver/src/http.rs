@@ -10,6 +10,7 @@
 mod accept;
 mod answer;
 mod aside;
+mod audit;
 mod authorize;
 mod body;
 mod budget;
@@ -36,10 +37,7 @@ mod watch;
 mod write;
 mod yaml;
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, OnceLock},
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
@@ -49,8 +47,8 @@ use serde_json::json;
 use tokio::time::Instant;
 
 pub(crate) use self::service::Remote;
-pub use self::{body::Body, guard::Limits, service::AsUser};
 use self::{
+    audit::Told,
     flow::{Kind, Seat},
     guard::{Guard, Incoming, Read},
     metrics::{Labels, Metrics},
@@ -60,8 +58,14 @@ use self::{
     verbs::connects,
     version::version,
 };
+pub use self::{body::Body, guard::Limits, service::AsUser};
 use crate::{
-    auth::{Identity, token::ISSUER},
+    audit::AuditLog,
+    auth::{
+        Identity,
+        oidc::{Oidc, OidcOptions},
+        token::ISSUER,
+    },
     containers::Containers,
     error::{Error, Result},
     registry::{Registry, Warnings},
@@ -76,6 +80,8 @@ pub struct ApiServer {
     containers: Option<Arc<dyn Containers>>,
     readiness: Option<Readiness>,
     tokens: Arc<BTreeMap<String, Identity>>,
+    audit: Option<Arc<AuditLog>>,
+    oidc: Option<Arc<Oidc>>,
 }
 
 /// Why somebody whom the cluster cannot do without does not work; `None` if all is well.
@@ -101,6 +107,7 @@ struct Call<'a> {
     registry: &'a Arc<Registry>,
     guard: &'a Guard,
     metrics: &'a Metrics,
+    audit: Option<&'a AuditLog>,
     containers: Option<&'a Arc<dyn Containers>>,
     parts: &'a Parts,
     query: Query,
@@ -118,7 +125,16 @@ impl ApiServer {
     /// The same, within other limits.
     pub fn with_limits(registry: Arc<Registry>, limits: Limits) -> Self {
         let (guard, metrics) = (Arc::new(Guard::new(limits)), Arc::default());
-        Self { registry, guard, metrics, containers: None, readiness: None, tokens: Arc::default() }
+        Self {
+            registry,
+            guard,
+            metrics,
+            containers: None,
+            readiness: None,
+            tokens: Arc::default(),
+            audit: None,
+            oidc: None,
+        }
     }
 
     /// The same server, whose clients can enter the containers that somebody runs.
@@ -139,6 +155,20 @@ impl ApiServer {
     #[must_use]
     pub fn with_tokens(mut self, tokens: BTreeMap<String, Identity>) -> Self {
         self.tokens = Arc::new(tokens);
+        self
+    }
+
+    /// The same server, which knows the tokens of an issuer of OpenID Connect.
+    #[must_use]
+    pub fn with_oidc(mut self, options: OidcOptions) -> Self {
+        self.oidc = Some(Arc::new(Oidc::new(options)));
+        self
+    }
+
+    /// The same server, which writes down what it is asked for.
+    #[must_use]
+    pub fn with_audit(mut self, log: AuditLog) -> Self {
+        self.audit = Some(Arc::new(log));
         self
     }
 
@@ -170,14 +200,15 @@ impl ApiServer {
 
     async fn response(&self, parts: &Parts, body: Incoming<'_>) -> Response<Body> {
         let mut body = Some(body);
-        let (began, labels) = (Instant::now(), OnceLock::new());
+        let (began, told) = (Instant::now(), Told::default());
         let warnings = Warnings::default();
-        let answered = self.lasting(parts, &mut body, &warnings, &labels).await;
-        let response = answered.unwrap_or_else(|error| answer::failure(&error));
+        let answered = self.lasting(parts, &mut body, &warnings, &told).await;
+        let response = answered.unwrap_or_else(|error| told.captured(answer::failure(&error)));
         if let Some(unread) = &mut body {
             guard::discard(parts, unread).await;
         }
-        let labels = labels.into_inner().unwrap_or_default();
+        let response = told.written(response);
+        let labels = told.labels.into_inner().unwrap_or_default();
         self.metrics.answered(&labels, response.status().as_u16(), began.elapsed());
         answer::with_warnings(response, &warnings.take())
     }
@@ -189,16 +220,16 @@ impl ApiServer {
         parts: &Parts,
         body: &mut Option<Incoming<'_>>,
         warnings: &Warnings,
-        labels: &OnceLock<Labels>,
+        told: &Told,
     ) -> Result<Response<Body>> {
         let store = self.registry.store();
         let mut again = if matches!(parts.method, Method::GET | Method::HEAD) { READS } else { 1 };
         loop {
             let losses = store.losses();
             self.registry.settle_losses(losses);
-            let work = guard::unwound(Box::pin(self.dispatch(parts, body, warnings, labels)));
+            let work = guard::unwound(Box::pin(self.dispatch(parts, body, warnings, told)));
             let answered = deadline::within(parts.uri.query().unwrap_or_default(), work).await;
-            let response = answered.unwrap_or_else(|error| answer::failure(&error));
+            let response = answered.unwrap_or_else(|error| told.captured(answer::failure(&error)));
             let shown = response.extensions().get::<Observed>().copied();
             again -= 1;
             match self.settled(shown, losses).await {
@@ -237,21 +268,46 @@ impl ApiServer {
         parts: &Parts,
         body: &mut Option<Incoming<'_>>,
         warnings: &Warnings,
-        labels: &OnceLock<Labels>,
+        told: &Told,
     ) -> Result<Response<Body>> {
         let query = Query::parse(parts.uri.query().unwrap_or_default());
-        let identity = self.identify(parts)?;
+        let (identity, unknown) = match self.authenticate(parts).await {
+            Ok(identity) => (identity, None),
+            Err(error) => (Identity::default(), Some(error)),
+        };
         let warnings = warnings.clone();
         let (registry, guard, containers) = (&self.registry, &*self.guard, self.containers.as_ref());
         let (metrics, no_body) = (&*self.metrics, Bytes::new());
-        let mut call =
-            Call { registry, guard, metrics, containers, parts, query, identity, body: no_body, warnings };
+        let audit = self.audit.as_deref();
+        let mut call = Call {
+            registry,
+            guard,
+            metrics,
+            audit,
+            containers,
+            parts,
+            query,
+            identity,
+            body: no_body,
+            warnings,
+        };
         let route = Route::parse(parts.uri.path());
-        let _ = labels.set(call.labels(&route));
+        if let Some(log) = &self.audit {
+            call.warnings = call.warnings.with_audit(told.begin(log, &call, &route, unknown.is_none()));
+        }
+        if let Some(error) = unknown {
+            return Err(error);
+        }
+        if let Some(wanted) = self.impersonate(parts, &call.identity)? {
+            told.impersonated(&call.identity, &wanted);
+            call.identity = wanted;
+        }
+        let _ = told.labels.set(call.labels(&route));
         call.authorize(&route)?;
         let seat = call.seat(&route).await?;
         let _charges = call.read(&route, body).await?;
-        let response = compress::for_client(parts, self.served(&call, route).await?);
+        let response = told.captured(self.served(&call, route).await?);
+        let response = compress::for_client(parts, response);
         Ok(response.map(|body| body.holding(seat, !call.is_in_process())))
     }
 
@@ -314,7 +370,7 @@ impl Call<'_> {
     }
 
     fn metrics_page(&self) -> Response<Body> {
-        answer::metrics(self.metrics.page(self.registry, self.guard))
+        answer::metrics(self.metrics.page(self.registry, self.guard, self.audit))
     }
 
     /// Permission to be answered. What lasts is counted apart, where it begins.

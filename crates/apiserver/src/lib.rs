@@ -12,6 +12,7 @@
 //! repeated exactly.
 
 mod admission;
+pub mod audit;
 pub mod auth;
 pub mod authority;
 pub mod containers;

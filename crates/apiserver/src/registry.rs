@@ -41,7 +41,10 @@ use std::{
 
 use serde_json::Value;
 
-pub(crate) use self::{admission::Admission, label_selector::LabelSelector};
+pub(crate) use self::{
+    admission::{Admission, AdmissionTimes, BOUNDS as ADMISSION_BOUNDS},
+    label_selector::LabelSelector,
+};
 pub use self::{
     attributes::{Attributes, Operation},
     bootstrap::api_service,
@@ -88,6 +91,7 @@ pub struct Registry {
     /// How often the store had gone back when definitions and roles were last looked at.
     losses: AtomicU64,
     admission: Arc<dyn Admission>,
+    admission_times: AdmissionTimes,
     caller: Caller,
     converted: conversion::Converted,
     expiry: Arc<expiry::Expiry>,
@@ -121,6 +125,7 @@ impl Registry {
             unsettled: AtomicBool::new(false),
             losses: AtomicU64::new(0),
             admission,
+            admission_times: AdmissionTimes::default(),
             caller: Caller::default(),
             converted: conversion::Converted::default(),
             signer: Signer::generate().map_err(Error::internal)?,
@@ -208,6 +213,11 @@ impl Registry {
         self.caller.call(&self.store, &*self.resolver, &self.environment, call).await
     }
 
+    /// Gets a JSON document over TLS, from whom somebody has said who signs their certificate, or whom the system trusts.
+    pub(crate) async fn get_json(&self, url: String, authorities: Option<&str>) -> Result<Value, String> {
+        self.caller.get(&self.store, &*self.resolver, &self.environment, url, authorities).await
+    }
+
     /// What is served right now.
     pub fn catalog(&self) -> Arc<Catalog> {
         self.current_catalog()
@@ -226,6 +236,11 @@ impl Registry {
     /// Whether the user may do it.
     pub fn allows(&self, who: &Identity, action: Action<'_>) -> bool {
         self.authorizer.allows(&self.store, who, action)
+    }
+
+    /// Why the user may do it, for the audit log.
+    pub(crate) fn reason(&self, who: &Identity, action: Action<'_>) -> String {
+        self.authorizer.reason(&self.store, who, action)
     }
 
     /// What expressions of admission can ask about the user.

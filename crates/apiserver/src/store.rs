@@ -30,13 +30,15 @@ use bytes::Bytes;
 use serde::de::IgnoredAny;
 
 pub use self::{
-    disk::{DiskError, DiskFailed, DiskOptions},
+    disk::{
+        BackupError, Copied, DiskError, DiskFailed, DiskOptions, Encryption, EncryptionError, backup, restore,
+    },
     draft::{Draft, Fields, Labels},
     history::{Change, Event},
     watch::{Start, Watch, WatchError, WatchEvent},
 };
 use self::{
-    disk::{Files, Log, Pending, Record},
+    disk::{Files, Log, Pending, Record, Seal},
     state::{State, Table, select},
 };
 use crate::data_directory::DataDirectory;
@@ -181,23 +183,44 @@ impl Store {
 
     /// The store of a data directory: everything that was ever acknowledged there, and nothing else lost.
     pub fn open(directory: &DataDirectory, options: DiskOptions) -> Result<Self, DiskError> {
+        Self::open_encrypted(directory, options, None)
+    }
+
+    /// The same, where the disk has objects as an encryption configuration says.
+    pub fn open_encrypted(
+        directory: &DataDirectory,
+        options: DiskOptions,
+        encryption: Option<Arc<Encryption>>,
+    ) -> Result<Self, DiskError> {
         let folder = directory.subdirectory("store")?;
         if let Some(keys) = directory.keys()?
             && disk::System.list(&folder).is_ok_and(|files| !files.iter().any(|file| disk::is_kept(file)))
         {
             return Err(DiskError::NoLog { store: folder, keys });
         }
-        Self::open_on(Arc::new(disk::System), folder, Some(directory.clone()), options)
+        let seal = encryption.map_or(Seal::Never, Seal::With);
+        Self::open_sealed(Arc::new(disk::System), folder, Some(directory.clone()), options, seal)
     }
 
     /// The store of a folder of any file system.
+    #[cfg(test)]
     fn open_on(
         files: Arc<dyn Files>,
         folder: PathBuf,
         directory: Option<DataDirectory>,
         options: DiskOptions,
     ) -> Result<Self, DiskError> {
-        let mut state = State::new(options.history);
+        Self::open_sealed(files, folder, directory, options, Seal::Never)
+    }
+
+    fn open_sealed(
+        files: Arc<dyn Files>,
+        folder: PathBuf,
+        directory: Option<DataDirectory>,
+        options: DiskOptions,
+        seal: Seal,
+    ) -> Result<Self, DiskError> {
+        let mut state = State { seal, ..State::new(options.history) };
         let tail = disk::recover(&*files, &folder, &mut state)?;
         let state = Arc::new(RwLock::new(state));
         let log = Log::start(directory, files, folder, tail, Arc::clone(&state), options)?;

@@ -21,6 +21,7 @@ mod tls;
 
 use std::{collections::BTreeMap, sync::Mutex, time::Duration};
 
+use base64::{Engine, engine::general_purpose::STANDARD};
 use bytes::Bytes;
 use http::{Request, StatusCode, header};
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
@@ -37,6 +38,10 @@ const IDLE: usize = 8;
 
 /// How many webhooks have connections waiting.
 const POOLS: usize = 64;
+
+/// How long a document may be, and how long it may take.
+const DOCUMENT: usize = 1024 * 1024;
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Where a webhook is, as both webhook configurations and definitions say it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
@@ -126,6 +131,52 @@ impl Caller {
         match tokio::time::timeout(call.timeout, work).await {
             Ok(outcome) => outcome,
             Err(_) => Err(failed("context deadline exceeded".into())),
+        }
+    }
+
+    /// Gets a JSON document.
+    pub(crate) async fn get(
+        &self,
+        store: &Store,
+        resolver: &dyn Resolver,
+        environment: &Environment,
+        url: String,
+        authorities: Option<&str>,
+    ) -> Result<Value, String> {
+        let uri: http::Uri = url.parse().map_err(|error| format!("{url} is not a URL: {error}"))?;
+        let host = uri.host().filter(|_| uri.scheme_str() == Some("https"));
+        let host = host.ok_or_else(|| format!("{url} does not begin with https://"))?;
+        let destination = Destination {
+            name: host.trim_matches(['[', ']']).to_owned(),
+            authority: format!("{host}:{}", uri.port_u16().unwrap_or(443)),
+            path: uri.path_and_query().map_or_else(|| "/".to_owned(), ToString::to_string),
+            url: url.clone(),
+        };
+        let ca_bundle = authorities.map(|pem| STANDARD.encode(pem));
+        let config = ClientConfig { url: Some(url), service: None, ca_bundle };
+        let work = async {
+            let tls = self.tls(&config, environment)?;
+            let mut connection = connect::open(store, resolver, &config, &destination, tls).await?;
+            let request = Request::get(&destination.path)
+                .header(header::HOST, &destination.authority)
+                .header(header::USER_AGENT, "windlass")
+                .header(header::ACCEPT, "application/json")
+                .body(Full::new(Bytes::new()))
+                .map_err(|error| error.to_string())?;
+            let response = connection.send(request).await?;
+            let status = response.status();
+            if status != StatusCode::OK {
+                return Err(format!("{} answered {status}", destination.url));
+            }
+            let body = Limited::new(response.into_body(), DOCUMENT).collect().await;
+            let body =
+                body.map_err(|_| format!("the answer of {} is too long or cut off", destination.url))?;
+            serde_json::from_slice(&body.to_bytes())
+                .map_err(|_| format!("the answer of {} is not JSON", destination.url))
+        };
+        match tokio::time::timeout(PATIENCE, work).await {
+            Ok(outcome) => outcome,
+            Err(_) => Err(format!("{} did not answer in time", destination.url)),
         }
     }
 

@@ -18,7 +18,10 @@ use clap_complete::Shell;
 pub(crate) mod scaffold;
 
 pub(crate) use self::{
-    cluster::{ClusterArgs, ClusterCommand, ClusterGroup, KubeconfigArgs, NameArgs, StatusArgs, UpArgs},
+    cluster::{
+        BackupArgs, ClusterArgs, ClusterCommand, ClusterGroup, ImportArgs, KubeconfigArgs, NameArgs,
+        RestoreArgs, StatusArgs, UpArgs,
+    },
     crd::{CrdCommand, DiffArgs, Output},
     deploy::{
         DeployArgs, InstallArgs, OperatorsDeployArgs, OperatorsInstallArgs, OperatorsUndeployArgs,

@@ -32,6 +32,7 @@ pub(crate) use self::{
     home::{DEFAULT, Home, check_name},
     log::last_words,
 };
+use crate::server::ServerArgs;
 
 /// How often a process that runs a cluster looks whether it is to stop.
 const LOOK: Duration = Duration::from_millis(100);
@@ -59,6 +60,9 @@ pub(crate) struct Facts {
     pub(crate) nodes: u16,
     pub(crate) fsync: bool,
     pub(crate) started: Timestamp,
+    /// What was said of its API server.
+    #[serde(default, skip_serializing_if = "ServerArgs::is_empty")]
+    pub(crate) server: Box<ServerArgs>,
     /// The version of Windlass that runs it.
     pub(crate) version: String,
 }
@@ -224,6 +228,35 @@ impl ClusterDirectory {
             std::thread::sleep(LOOK / 5);
         }
         remove_file(&path)
+    }
+
+    /// Makes a cluster that is not there yet, whole or not at all: `fill` puts its data into a folder that has another name
+    /// until it is done.
+    pub(crate) async fn create<T, E: From<Error>>(
+        &self,
+        fill: impl AsyncFnOnce(&Path) -> Result<T, E>,
+    ) -> Result<T, E> {
+        if self.exists() {
+            return Err(Error::Exists(self.name.clone()).into());
+        }
+        let home = self.folder.parent().unwrap_or(&self.folder);
+        home::make_private(home).map_err(error::failed("make the folder", home))?;
+        // A dot keeps it out of the names of clusters, and it goes by itself unless it is kept.
+        let prefix = format!(".{}.", self.name);
+        let folder = tempfile::Builder::new().prefix(&prefix).tempdir_in(home);
+        let folder = folder.map_err(error::failed("make a folder in", home))?;
+        let filled = fill(&folder.path().join("data")).await?;
+        let place = folder.keep();
+        let renamed = if self.exists() {
+            Err(Error::Exists(self.name.clone()))
+        } else {
+            fs::rename(&place, &self.folder).map_err(error::failed("name", &self.folder))
+        };
+        if let Err(error) = renamed {
+            let _ = fs::remove_dir_all(&place);
+            return Err(error.into());
+        }
+        Ok(filled)
     }
 
     /// Removes all that is known of the cluster. Nothing may run it.

@@ -91,6 +91,9 @@ pub(crate) fn execute(cli: Cli, printer: Printer) -> Result<(), Error> {
             ClusterCommand::Status(args) => cluster::status(&args, printer),
             ClusterCommand::Kubeconfig(args) => cluster::kubeconfig(&args, printer),
             ClusterCommand::Reset(args) => block_on(cluster::reset(&args, cli.verbose, printer)),
+            ClusterCommand::Backup(args) => cluster::backup(&args, printer),
+            ClusterCommand::Restore(args) => block_on(cluster::restore(&args, printer)),
+            ClusterCommand::Import(args) => block_on(cluster::import(&args, printer)),
         },
         Command::Envtest(args) => {
             let folder = assets::prepare(args.dir.as_deref(), args.controllers)?;

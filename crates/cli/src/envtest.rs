@@ -12,7 +12,6 @@ mod etcd;
 mod flags;
 mod kube_apiserver;
 mod kubectl;
-mod tokens;
 
 use std::{
     ffi::OsString,
@@ -39,8 +38,8 @@ pub(crate) enum Error {
     Read { path: PathBuf, source: std::io::Error },
     #[error("failed to write {}", path.display())]
     Write { path: PathBuf, source: std::io::Error },
-    #[error("failed to read tokens from {}: line {line} is no token,user,uid[,\"group,group\"]", path.display())]
-    Tokens { path: PathBuf, line: usize },
+    #[error(transparent)]
+    Server(#[from] crate::server::Error),
     #[error("failed to make a certificate")]
     Certificate(#[source] Box<dyn std::error::Error + Send + Sync>),
     #[error("failed to reach etcd at {address} within {} s", limit.as_secs())]

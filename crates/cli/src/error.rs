@@ -72,6 +72,14 @@ pub(crate) enum Error {
     Client(#[source] Box<windlass::kube::Error>),
     #[error("failed to reach the cluster")]
     Reach(#[source] Box<windlass::kube::Error>),
+    #[error("failed to read the {kind} of the other cluster")]
+    ReadOther { kind: String, source: Box<windlass::kube::Error> },
+    #[error("failed to wait for the disk of {}", path.display())]
+    SyncImport { path: PathBuf, source: io::Error },
+    #[error("the new cluster refuses {count} objects, and was not made: {first}")]
+    Refused { count: usize, first: String },
+    #[error(transparent)]
+    Server(#[from] crate::server::Error),
     #[error(transparent)]
     Page(windlass_ui::Error),
     #[error(transparent)]
@@ -175,6 +183,10 @@ impl Error {
             Self::Page(windlass_ui::Error::Listen(..)) => {
                 Some("choose another port, or 0 for any that is free".into())
             }
+            Self::Refused { .. } => Some("--keep-going leaves them out; -n and --kind choose".into()),
+            Self::ReadOther { .. } => {
+                Some("the user of the kubeconfig must be allowed to list it; --kind and -n choose".into())
+            }
             Self::NoKind(_) => {
                 Some("write it as `kubectl api-resources` lists it, such as deployments.apps".into())
             }
@@ -225,6 +237,9 @@ impl Error {
             | Self::Reach(_)
             | Self::Page(_)
             | Self::History(_)
+            | Self::ReadOther { .. }
+            | Self::Server(_)
+            | Self::Refused { .. }
             | Self::NoKind(_)
             | Self::NoVersions { .. }
             | Self::NoField(_)

@@ -7,6 +7,7 @@ mod connection;
 mod envtest;
 mod error;
 mod exit_status;
+mod import;
 mod kubeconfig;
 mod operator;
 mod platform;
@@ -14,6 +15,7 @@ mod printer;
 mod project;
 #[cfg(test)]
 mod reference;
+mod server;
 #[cfg(test)]
 mod shown;
 mod signals;

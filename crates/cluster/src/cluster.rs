@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 use windlass::{Clock, RunError, clock, jiff::Timestamp, kube::Client};
 use windlass_apiserver::{
     ApiServer,
+    audit::AuditLog,
     auth::{
         Identity, MASTERS,
         token::{self, Signer},
@@ -18,7 +19,7 @@ use windlass_apiserver::{
     environment::Environment,
     listener::{self, Listener, Serving},
     registry::Registry,
-    store::{DiskError, DiskOptions, Store},
+    store::{DiskError, DiskOptions, Encryption, Store},
 };
 
 pub use self::builder::{Access, Builder};
@@ -48,6 +49,15 @@ pub enum Error {
     /// The key of service account tokens could not be kept.
     #[error("failed to keep the key of service account tokens")]
     TokenKey(#[source] token::Error),
+    /// The audit log could not be opened.
+    #[error("failed to open the audit log {}", path.display())]
+    AuditLog {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: std::io::Error,
+    },
     /// The socket could not be opened.
     #[error("failed to open the cluster's socket")]
     Listen(#[source] listener::Error),
@@ -65,7 +75,12 @@ struct Parts {
 }
 
 impl Parts {
-    async fn open(directory: Option<PathBuf>, sync: bool, now: Timestamp) -> Result<Self, Error> {
+    async fn open(
+        directory: Option<PathBuf>,
+        sync: bool,
+        encryption: Option<Arc<Encryption>>,
+        now: Timestamp,
+    ) -> Result<Self, Error> {
         let Some(directory) = directory else {
             let authority = Authority::new(now).map_err(Error::Certificates)?;
             return Ok(Self { store: Store::default(), authority, signer: None, data: None });
@@ -74,7 +89,8 @@ impl Parts {
         let open = move || {
             let data = DataDirectory::open(directory).map_err(Error::DataDirectory)?;
             // The log before the keys: a start that is cut off in between must not look like a cluster without its log.
-            let store = Store::open(&data, DiskOptions { sync, ..DiskOptions::default() });
+            let options = DiskOptions { sync, ..DiskOptions::default() };
+            let store = Store::open_encrypted(&data, options, encryption);
             let store = store.map_err(|error| Error::Store(Box::new(error)))?;
             let authority = Authority::kept(&data, now).map_err(Error::Certificates)?;
             let signer = Some(Signer::kept(&data).map_err(Error::TokenKey)?);
@@ -147,8 +163,9 @@ impl Cluster {
     pub(crate) async fn launch(builder: Builder) -> Result<Self, Error> {
         let start = builder.start.unwrap_or_else(Timestamp::now);
         let clock = clock::TokioClock::starting_at(start);
+        let Access { tokens, always_allow, disabled_plugins, oidc, audit, encryption } = builder.access;
         let Parts { store, authority, signer, data } =
-            Parts::open(builder.data_dir, builder.fsync, start).await?;
+            Parts::open(builder.data_dir, builder.fsync, encryption, start).await?;
         // Another life of the same cluster must not repeat the uids of the one before.
         let seed = if data.is_some() { seed_of_restart(builder.seed, store.revision()) } else { builder.seed };
         let environment = Environment::new(clock, seed);
@@ -159,13 +176,20 @@ impl Cluster {
             Some(signer) => registry.with_signer(signer),
             None => registry,
         };
-        let Access { tokens, always_allow, disabled_plugins } = builder.access;
         let registry = registry.without_plugins(disabled_plugins);
         let registry = if always_allow { registry.always_allowing() } else { registry };
         let restarts = Restarts::default();
         let told = restarts.clone();
         let mut server =
             ApiServer::new(Arc::new(registry)).with_readiness(move || told.failure()).with_tokens(tokens);
+        if let Some(options) = oidc {
+            server = server.with_oidc(options);
+        }
+        if let Some(options) = audit {
+            let path = options.path.clone();
+            let log = AuditLog::open(options).map_err(|source| Error::AuditLog { path, source })?;
+            server = server.with_audit(log);
+        }
         let stop = CancellationToken::new();
         let controllers = builder.controllers.map(|mut controllers| {
             controllers.root_ca.get_or_insert_with(|| authority.certificate());

@@ -48,7 +48,14 @@ use std::time::Duration;
 pub use cluster::{Access, Builder, Cluster, Error, Listening};
 pub use controllers::Controllers;
 pub use node::{SIMULATED, Timing};
-pub use windlass_apiserver::{auth::Identity, authority::Authority, listener::Serving};
+pub use windlass_apiserver::{
+    audit::{AuditOptions, Policy, PolicyError},
+    auth::Identity,
+    auth::oidc::{Algorithm, OidcError, OidcOptions},
+    authority::Authority,
+    listener::Serving,
+    store::{BackupError, Copied, Encryption, EncryptionError, backup, restore},
+};
 
 /// A lost race is no failure: the object that won is in the cache soon, and the run is repeated with it.
 fn retry_conflicts(result: windlass::Result<windlass::Action>) -> windlass::Result<windlass::Action> {

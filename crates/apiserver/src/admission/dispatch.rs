@@ -356,6 +356,9 @@ impl Admitting<'_> {
         for warning in &response.warnings {
             request.warnings.add(warning);
         }
+        for (key, value) in &response.annotations {
+            request.warnings.audit().annotate(&format!("{}/{key}", hook.name), || value.clone());
+        }
         if response.allowed {
             return Ok(response);
         }

@@ -7,7 +7,7 @@ mod mutate;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::{Deserialize, de::DeserializeOwned};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use self::evaluate::{Input, Outcome};
 use super::{
@@ -20,6 +20,9 @@ use crate::{
     registry::group_version,
     store::{Key, Store, TableName},
 };
+
+/// Where the audit log has the validations that failed, for bindings with the action `Audit`.
+const FAILURES: &str = "validation.policy.admission.k8s.io/validation_failure";
 
 /// The policies of one kind that are in force, read from the store and kept until they change.
 #[derive(Debug)]
@@ -49,6 +52,7 @@ struct PolicySpec {
     match_conditions: Vec<Condition>,
     validations: Vec<Validation>,
     variables: Vec<Variable>,
+    audit_annotations: Vec<AuditAnnotation>,
     failure_policy: Option<String>,
     param_kind: Option<ParamKind>,
     mutations: Vec<mutate::Mutation>,
@@ -73,6 +77,14 @@ struct Validation {
     message_expression: String,
     #[serde(default)]
     reason: Option<String>,
+}
+
+/// What a policy says for the audit log.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct AuditAnnotation {
+    key: String,
+    value_expression: String,
 }
 
 #[derive(Debug, Deserialize)]
@@ -184,6 +196,7 @@ impl Admitting<'_> {
     ) -> Result<()> {
         let known = self.chain.policies.in_force(self.store());
         let mut denials = Vec::new();
+        let mut failures = Vec::new();
         for (policy, binding) in &known.bound {
             for outcome in self.ask_policy(request, policy, binding, object, old).await? {
                 let who =
@@ -192,11 +205,18 @@ impl Admitting<'_> {
                 if acts("Warn") {
                     request.warnings.add(&format!("Validation failed for {who}: {}", outcome.message));
                 }
+                if acts("Audit") {
+                    failures.push(json!({"message": outcome.message, "policy": policy.name,
+                        "binding": binding.name, "validationActions": binding.spec.validation_actions}));
+                }
                 if acts("Deny") {
                     let message = format!("{who} denied request: {}", outcome.message);
                     denials.push(Denial { message, reason: outcome.reason });
                 }
             }
+        }
+        if !failures.is_empty() {
+            request.warnings.audit().annotate(FAILURES, || json!(failures).to_string());
         }
         refuse(request, &denials)
     }
@@ -233,7 +253,11 @@ impl Admitting<'_> {
         let mut outcomes = Vec::new();
         for params in params {
             input.params = params;
-            outcomes.extend(evaluate::evaluate(&policy.spec, &input));
+            let (failed, annotations) = evaluate::evaluate(&policy.spec, &input);
+            outcomes.extend(failed);
+            for (key, value) in annotations {
+                request.warnings.audit().annotate(&format!("{}/{key}", policy.name), || value);
+            }
         }
         Ok(outcomes)
     }

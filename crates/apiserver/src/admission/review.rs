@@ -16,6 +16,8 @@ pub(super) struct AdmissionResponse {
     /// Its reasons, as a `Status`.
     pub(super) status: Option<Value>,
     pub(super) warnings: Vec<String>,
+    /// What it says for the audit log.
+    pub(super) annotations: Vec<(String, String)>,
     /// A patch and its type.
     pub(super) patch: Option<(Vec<u8>, String)>,
 }
@@ -135,10 +137,14 @@ pub(super) fn response(
         }
     }
     let warnings = response["warnings"].as_array().into_iter().flatten();
+    let annotations = response["auditAnnotations"].as_object().into_iter().flatten();
     Ok(AdmissionResponse {
         allowed: response["allowed"] == json!(true),
         status: response.get("status").filter(|status| status.is_object()).cloned(),
         warnings: warnings.filter_map(Value::as_str).map(str::to_owned).collect(),
+        annotations: annotations
+            .map(|(key, value)| (key.clone(), value.as_str().unwrap_or_default().to_owned()))
+            .collect(),
         patch: (mutating && !patch.is_empty()).then(|| (patch, kind.unwrap_or("JSONPatch").to_owned())),
     })
 }

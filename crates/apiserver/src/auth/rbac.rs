@@ -86,6 +86,9 @@ struct Policy {
 struct Grant {
     namespace: Option<String>,
     rules: Arc<[Rule]>,
+    /// The binding and its role, in the words of a reason, and who is bound.
+    origin: String,
+    subjects: Vec<Subject>,
 }
 
 /// A rule of a role.
@@ -116,6 +119,14 @@ impl Authorizer {
     pub fn allows(&self, store: &Store, who: &Identity, action: Action<'_>) -> bool {
         let everything = self.allows_everything.load(Ordering::Relaxed);
         everything || who.is_master() || self.policy(store).allows(who, action)
+    }
+
+    /// Why the user may do it, as the real server writes it into its audit log. Nothing needs to be said of masters.
+    pub(crate) fn reason(&self, store: &Store, who: &Identity, action: Action<'_>) -> String {
+        if who.is_master() || self.allows_everything.load(Ordering::Relaxed) {
+            return String::new();
+        }
+        self.policy(store).reason(who, action).unwrap_or_default()
     }
 
     /// Lets everybody do everything, as the authorization mode `AlwaysAllow` does.
@@ -189,8 +200,16 @@ impl Policy {
             let Some(rules) = rules else { continue };
             let subjects: Vec<Subject> =
                 serde_json::from_value(binding["subjects"].clone()).unwrap_or_default();
+            let (own, role) = (text(&binding, "/metadata/name"), text(&binding, "/roleRef/name"));
+            let kind = text(&binding, "/roleRef/kind");
+            let origin = if namespace.is_empty() {
+                format!("ClusterRoleBinding {own:?} of {kind} {role:?}")
+            } else {
+                format!("RoleBinding \"{own}/{namespace}\" of {kind} {role:?}")
+            };
             let namespace = (!namespace.is_empty()).then(|| namespace.to_owned());
-            policy.add(subjects, Grant { namespace, rules: Arc::clone(rules) });
+            let grant = Grant { namespace, rules: Arc::clone(rules), origin, subjects: subjects.clone() };
+            policy.add(subjects, grant);
         }
         policy
     }
@@ -217,10 +236,33 @@ impl Policy {
         self.users.get(&who.name).into_iter().chain(groups).flatten().copied()
     }
 
+    fn reason(&self, who: &Identity, action: Action<'_>) -> Option<String> {
+        let places: BTreeSet<usize> = self.places(who).collect();
+        let mut grants = places.into_iter().map(|place| &self.grants[place]);
+        let grant = grants
+            .find(|grant| grant.reaches(action) && grant.rules.iter().any(|rule| rule.covers(action)))?;
+        let subject = grant.subjects.iter().find(|subject| subject.is(who))?;
+        let name = match subject.kind.as_str() {
+            "ServiceAccount" => format!("{}/{}", subject.name, subject.namespace),
+            _ => subject.name.clone(),
+        };
+        Some(format!("RBAC: allowed by {} to {} {name:?}", grant.origin, subject.kind))
+    }
+
     fn allows(&self, who: &Identity, action: Action<'_>) -> bool {
         self.places(who)
             .map(|place| &self.grants[place])
             .any(|grant| grant.reaches(action) && grant.rules.iter().any(|rule| rule.covers(action)))
+    }
+}
+
+impl Subject {
+    fn is(&self, who: &Identity) -> bool {
+        match self.kind.as_str() {
+            "User" => self.name == who.name,
+            "Group" => who.groups.contains(&self.name),
+            _ => who.name == format!("system:serviceaccount:{}:{}", self.namespace, self.name),
+        }
     }
 }
 

@@ -38,17 +38,28 @@ impl Call<'_> {
             _ => place.namespace(),
         };
         let action = Action::Resource { verb, group: &place.group, resource: &resource, namespace, name };
-        if self.registry.allows(&self.identity, action) {
+        if self.decide(action) {
             return Ok(());
         }
         let why = action.refusal(&self.identity.name);
         Err(Error::forbidden(Named { group: &place.group, resource: &place.resource }, name, why))
     }
 
+    /// Whether the user may do it; the audit log is told why.
+    fn decide(&self, action: Action<'_>) -> bool {
+        let allowed = self.registry.allows(&self.identity, action);
+        let (audit, word) = (self.warnings.audit(), if allowed { "allow" } else { "forbid" });
+        audit.annotate("authorization.k8s.io/decision", || word.to_owned());
+        audit.annotate("authorization.k8s.io/reason", || {
+            if allowed { self.registry.reason(&self.identity, action) } else { String::new() }
+        });
+        allowed
+    }
+
     fn authorize_path(&self) -> Result<()> {
         let (verb, path) = (self.parts.method.as_str().to_lowercase(), self.parts.uri.path());
         let action = Action::Path { verb: &verb, path };
-        if self.registry.allows(&self.identity, action) {
+        if self.decide(action) {
             return Ok(());
         }
         let why = action.refusal(&self.identity.name);

@@ -17,6 +17,7 @@ use futures::Stream;
 use http_body::Frame;
 
 use super::{budget::Charge, flow::Seat};
+use crate::audit::Ending;
 
 /// How long a client may take nothing of an answer before the rest of it is given up.
 const UNREAD: Duration = Duration::from_mins(1);
@@ -36,6 +37,8 @@ pub struct Body {
     watchdog: Option<tokio::task::AbortHandle>,
     /// Whether others have had their turn before the next piece.
     yielded: bool,
+    /// Tells the audit log of its end.
+    ending: Option<Ending>,
 }
 
 enum Inner {
@@ -64,7 +67,7 @@ struct Pieces {
 
 impl Body {
     fn of(inner: Inner) -> Self {
-        Self { inner, watchdog: None, yielded: false }
+        Self { inner, watchdog: None, yielded: false, ending: None }
     }
 
     /// A body that is known.
@@ -90,6 +93,35 @@ impl Body {
     /// A body that goes on until its stream ends.
     pub(super) fn stream(stream: impl Stream<Item = Bytes> + Send + 'static) -> Self {
         Self::of(Inner::Stream(Box::pin(stream)))
+    }
+
+    /// The same body, of whose end the audit log is told.
+    pub(super) fn ending(mut self, ending: Ending) -> Self {
+        self.ending = Some(ending);
+        self
+    }
+
+    /// The same body with all of it there, and its bytes; none of a body that goes on.
+    pub(super) fn gathered(self) -> (Self, Option<Bytes>) {
+        match self.into_rest() {
+            Ok((rest, _)) => {
+                let pieces: Vec<Bytes> = rest.collect();
+                let bytes = match pieces.as_slice() {
+                    [one] => one.clone(),
+                    several => several.concat().into(),
+                };
+                (Self::whole(bytes.clone()), Some(bytes))
+            }
+            Err(stream) => (stream, None),
+        }
+    }
+
+    /// The bytes of a body that is known.
+    pub(super) fn known(&self) -> Option<&Bytes> {
+        match &self.inner {
+            Inner::Whole(bytes) => bytes.as_ref(),
+            Inner::Pieces(_) | Inner::Stream(_) => None,
+        }
     }
 
     /// The same body, to which the seat of its request belongs as long as there is something left to make. The client

@@ -3,8 +3,10 @@
 //! What a request says about that is understood or refused. Nothing of it is ever skipped: a request whose wish was
 //! skipped would be answered as if it came from whoever sent it.
 
+use futures::future::BoxFuture;
 use http::{HeaderValue, header, request::Parts};
 use percent_encoding::percent_decode_str;
+use serde_json::Value;
 
 use super::{ApiServer, Origin, guard::too_many};
 use crate::{
@@ -19,13 +21,16 @@ const ASIDE_FROM_EXTRAS: [&str; 3] = ["impersonate-user", "impersonate-uid", "im
 const EXTRA: &str = "impersonate-extra-";
 
 impl ApiServer {
-    /// The user of a request. A token counts where nothing stronger was shown.
-    pub(super) fn identify(&self, parts: &Parts) -> Result<Identity> {
+    /// Who has sent a request. A token counts where nothing stronger was shown.
+    pub(super) async fn authenticate(&self, parts: &Parts) -> Result<Identity> {
         let shown = parts.extensions.get::<Identity>().cloned().unwrap_or_else(Identity::anonymous);
-        let requester = match bearer(parts)? {
+        Ok(match bearer(parts)? {
             Some(token) if shown == Identity::anonymous() => {
                 let identity = match self.tokens.get(token) {
                     Some(identity) => identity.clone(),
+                    None if self.oidc.as_ref().is_some_and(|oidc| oidc.is_claimed_by(token)) => {
+                        self.identify_elsewhere(token).await.map_err(unauthorized)?
+                    }
                     None => self.registry.authenticate(token, &[ISSUER.to_owned()]).map_err(unauthorized)?.0,
                 };
                 if let Some(Origin(connection)) = parts.extensions.get::<Origin>() {
@@ -34,14 +39,23 @@ impl ApiServer {
                 identity
             }
             _ => shown,
+        })
+    }
+
+    /// The user of a token that an issuer of somebody else's has signed.
+    async fn identify_elsewhere(&self, token: &str) -> Result<Identity, String> {
+        let Some(oidc) = &self.oidc else { return Err("there is no such issuer".into()) };
+        let get = |url: String| -> BoxFuture<'_, Result<Value, String>> {
+            Box::pin(self.registry.get_json(url, oidc.authorities()))
         };
-        match impersonated(parts)? {
-            None => Ok(requester),
-            Some(wanted) => {
-                self.may_be(&requester, &wanted)?;
-                Ok(completed(wanted))
-            }
-        }
+        oidc.authenticate(token, self.registry.environment().now(), &get).await
+    }
+
+    /// Who a request is to be answered as, if that is somebody else than whoever sent it.
+    pub(super) fn impersonate(&self, parts: &Parts, requester: &Identity) -> Result<Option<Identity>> {
+        let Some(wanted) = impersonated(parts)? else { return Ok(None) };
+        self.may_be(requester, &wanted)?;
+        Ok(Some(completed(wanted)))
     }
 
     /// Refuses to let the requester be somebody that it may not be.

@@ -3,6 +3,9 @@
 //! Every request that was answered enters with its [`Labels`]; the page leaves in Prometheus' text format. What is
 //! counted elsewhere (requests in flight, objects, tokens) is looked up when somebody asks.
 
+mod process;
+mod watched;
+
 use std::{
     collections::BTreeMap,
     fmt::Write,
@@ -10,12 +13,18 @@ use std::{
     time::Duration,
 };
 
+pub(super) use self::watched::Watched;
+use self::watched::Watches;
 use super::{
     flow::{Kind, Seats},
     guard::Guard,
     path::RequestInfo,
+    version::version,
 };
-use crate::registry::Registry;
+use crate::{
+    audit::AuditLog,
+    registry::{ADMISSION_BOUNDS, Registry},
+};
 
 /// The bounds of `apiserver_request_duration_seconds`.
 const BOUNDS: [f64; 23] = [
@@ -82,6 +91,7 @@ impl Labels {
 #[derive(Debug, Default)]
 pub(super) struct Metrics {
     answered: Mutex<Answered>,
+    watches: Arc<Watches>,
 }
 
 #[derive(Debug, Default)]
@@ -110,11 +120,21 @@ impl Metrics {
         }
     }
 
+    /// Counts a watch for as long as it is open.
+    pub(super) fn watch(&self, labels: Labels) -> Watched {
+        self.watches.begin(labels)
+    }
+
     /// The page.
-    pub(super) fn page(&self, registry: &Registry, guard: &Guard) -> String {
+    pub(super) fn page(&self, registry: &Registry, guard: &Guard, audit: Option<&AuditLog>) -> String {
         let mut page = Page::default();
         self.write_answered(&mut page);
-        write_flow(&mut page, guard);
+        write_flow(&mut page, guard, &self.watches);
+        self.watches.write_events(&mut page);
+        write_admission(&mut page, registry);
+        write_audit(&mut page, audit);
+        write_build(&mut page);
+        process::write(&mut page);
         page.family(
             "apiserver_resource_objects",
             "gauge",
@@ -196,11 +216,68 @@ impl Labels {
     }
 }
 
+/// How long plug-ins, policies and webhooks took together.
+fn write_admission(page: &mut Page, registry: &Registry) {
+    let name = "apiserver_admission_step_admission_duration_seconds";
+    page.family(
+        name,
+        "histogram",
+        "Admission sub-step latency histogram in seconds, broken out for each operation and API resource and step \
+         type (validate or admit).",
+    );
+    for (step, times) in registry.admission_times().all() {
+        let rejected = if step.rejected { "true" } else { "false" };
+        let pairs = [("operation", step.operation), ("rejected", rejected), ("type", step.kind)];
+        let bounds = ADMISSION_BOUNDS.iter().map(ToString::to_string).chain(["+Inf".to_owned()]);
+        for (bound, count) in bounds.zip(times.buckets.into_iter().chain([times.count])) {
+            let pairs = [&pairs[..], &[("le", bound.as_str())]].concat();
+            page.line(&format!("{name}_bucket"), &pairs, count as f64);
+        }
+        page.line(&format!("{name}_sum"), &pairs, times.sum);
+        page.line(&format!("{name}_count"), &pairs, times.count as f64);
+    }
+}
+
+/// What the audit log was told, if there is one.
+fn write_audit(page: &mut Page, audit: Option<&AuditLog>) {
+    let Some(audit) = audit else { return };
+    let name = "apiserver_audit_event_total";
+    page.family(name, "counter", "Counter of audit events generated and sent to the audit backend.");
+    page.line(name, &[], audit.events() as f64);
+    let name = "apiserver_audit_level_total";
+    page.family(name, "counter", "Counter of policy levels for audit events (1 per request).");
+    for (level, count) in audit.levels() {
+        page.line(name, &[("level", level)], count as f64);
+    }
+}
+
+fn write_build(page: &mut Page) {
+    let name = "kubernetes_build_info";
+    page.family(
+        name,
+        "gauge",
+        "A metric with a constant '1' value labeled by what was built and where it runs.",
+    );
+    let version = version();
+    let pairs = [
+        ("build_date", "buildDate"),
+        ("compiler", "compiler"),
+        ("git_commit", "gitCommit"),
+        ("git_tree_state", "gitTreeState"),
+        ("git_version", "gitVersion"),
+        ("go_version", "goVersion"),
+        ("major", "major"),
+        ("minor", "minor"),
+        ("platform", "platform"),
+    ];
+    page.line(name, &pairs.map(|(label, field)| (label, version[field].as_str().unwrap_or_default())), 1.0);
+}
+
 /// Name, kind and meaning of a family, and its figures of what is exempt and of what is not.
 type Row = (&'static str, &'static str, &'static str, fn(&Seats) -> [f64; 2]);
 
 /// Requests in flight, in line and refused.
-fn write_flow(page: &mut Page, guard: &Guard) {
+fn write_flow(page: &mut Page, guard: &Guard, watches: &Watches) {
     let kinds = [(Kind::ReadOnly, "readOnly"), (Kind::Mutating, "mutating")];
     let seats = kinds.map(|(kind, name)| (guard.flow.seats(kind), name));
     let exempt = |seats: &Seats| seats.exempt.load(Ordering::Relaxed) as f64;
@@ -226,17 +303,18 @@ fn write_flow(page: &mut Page, guard: &Guard) {
         "gauge",
         "Gauge of all active long-running apiserver requests broken out by verb.",
     );
-    let (watches, sessions) = guard.long_running();
-    page.line(
-        "apiserver_longrunning_requests",
-        &[("component", "apiserver"), ("verb", "CONNECT")],
-        sessions as f64,
-    );
-    page.line(
-        "apiserver_longrunning_requests",
-        &[("component", "apiserver"), ("verb", "WATCH")],
-        watches as f64,
-    );
+    let sessions = guard.long_running().1;
+    let pods = [
+        ("component", "apiserver"),
+        ("group", ""),
+        ("resource", "pods"),
+        ("scope", "resource"),
+        ("subresource", "exec"),
+        ("verb", "CONNECT"),
+        ("version", "v1"),
+    ];
+    page.line("apiserver_longrunning_requests", &pods, sessions as f64);
+    watches.write_open(page);
     let rows: [Row; 3] = [
         (
             "apiserver_flowcontrol_current_executing_requests",
@@ -294,6 +372,9 @@ impl Page {
     /// A line. Values of labels are names of the catalogue, which need no escaping.
     fn line(&mut self, name: &str, labels: &[(&str, &str)], value: f64) {
         let labels: Vec<String> = labels.iter().map(|(key, value)| format!("{key}=\"{value}\"")).collect();
-        let _ = writeln!(self.text, "{name}{{{}}} {value}", labels.join(","));
+        let _ = match labels.as_slice() {
+            [] => writeln!(self.text, "{name} {value}"),
+            several => writeln!(self.text, "{name}{{{}}} {value}", several.join(",")),
+        };
     }
 }

@@ -20,6 +20,9 @@ use crate::{auth::Identity, error::Result};
 pub(crate) trait Remote: Send + Sync {
     /// Notes who has shown itself on the connection by a token. Fails if there are too many connections of that user.
     fn shown(&self, who: &Identity) -> Result<(), String>;
+
+    /// Where the client is.
+    fn address(&self) -> Option<std::net::IpAddr>;
 }
 
 /// The connection of a request, among its extensions.

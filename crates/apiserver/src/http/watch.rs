@@ -15,6 +15,7 @@ use super::{
     accept::{Shape, negotiate},
     answer,
     guard::{Watching, unwound},
+    metrics::{Labels, Watched},
     path::RequestInfo,
     read::{partial, partial_bytes},
     table,
@@ -78,6 +79,7 @@ impl Call<'_> {
             queue: VecDeque::new(),
             ended: false,
             _permit: permit,
+            watched: self.metrics.watch(Labels::of(self.registry, place, "watch", false, false)),
             told: false,
         };
         let bookmarks = self.query.flag("allowWatchBookmarks");
@@ -147,6 +149,8 @@ struct Lines {
     queue: VecDeque<Bytes>,
     ended: bool,
     _permit: Watching,
+    /// Counts what is sent.
+    watched: Watched,
     /// Whether a table's columns were told already: they are told once.
     told: bool,
 }
@@ -193,6 +197,7 @@ impl Lines {
         futures::stream::unfold((self, ticks), move |(mut lines, mut ticks)| async move {
             loop {
                 if let Some(line) = lines.ready() {
+                    lines.watched.sent();
                     return Some((line, (lines, ticks)));
                 }
                 if lines.ended {
@@ -205,6 +210,7 @@ impl Lines {
                     }
                     continue;
                 }
+                lines.watched.settle();
                 tokio::select! {
                     biased;
                     changes = lines.watch.next() => match changes {

@@ -88,6 +88,7 @@ impl Call<'_> {
             return self.act(subresource, target, &options).await;
         }
         let body = self.decoded(&resource.kind)?;
+        self.note(resource, &body.value);
         if resource.is_review() {
             self.refuse_shape()?;
             let answer = self.registry.review(resource, &self.identity, body.value)?;
@@ -95,6 +96,28 @@ impl Call<'_> {
         }
         let written = self.registry.create(target, body, &options).await?;
         self.written(resource, written)
+    }
+
+    /// Tells the audit log what was sent: the object with its defaults, before anybody has changed it.
+    fn note(&self, resource: &Resource, sent: &Value) {
+        self.warnings.audit().request(true, || {
+            let mut object = sent.clone();
+            if !object.is_object() {
+                return None;
+            }
+            for (field, own) in
+                [("kind", json!(resource.kind)), ("apiVersion", json!(resource.api_version()))]
+            {
+                if object[field].as_str().is_none_or(str::is_empty) {
+                    object[field] = own;
+                }
+            }
+            if object["kind"] == json!(resource.kind) {
+                resource.settle_patched(&mut object).ok()?;
+                without_admission(resource, sent, &mut object);
+            }
+            Some(object)
+        });
     }
 
     /// A review is an answer, not an object that could be shown as a row.
@@ -150,10 +173,13 @@ impl Call<'_> {
         let target = Self::target(place, resource);
         if target.subresource == "scale" {
             let body = self.decoded("Scale")?;
+            self.note(resource, &body.value);
             let scale = self.registry.set_scale(target, &body.value, &options).await?;
             return Ok(answer::json(&scale));
         }
-        let written = self.registry.update(target, self.decoded(&resource.kind)?, &options).await?;
+        let body = self.decoded(&resource.kind)?;
+        self.note(resource, &body.value);
+        let written = self.registry.update(target, body, &options).await?;
         self.written(resource, written)
     }
 
@@ -164,6 +190,10 @@ impl Call<'_> {
     ) -> Result<Response<Body>> {
         let options = self.options()?;
         let patch = self.read_patch()?;
+        self.warnings.audit().request(false, || {
+            let sent = serde_json::from_slice(&self.body).ok();
+            sent.or_else(|| yaml::decode(&self.body).ok())
+        });
         let refuse = |cause| {
             let what = Named { group: "meta.k8s.io", resource: "PatchOptions" };
             Err(Error::invalid(what, "", vec![cause]))
@@ -226,6 +256,12 @@ impl Call<'_> {
             DeleteOptions::default()
         } else {
             let body = self.decoded("DeleteOptions")?.value;
+            self.warnings.audit().request(false, || {
+                let mut options = body.clone();
+                options["kind"] = json!("DeleteOptions");
+                options["apiVersion"] = json!("meta.k8s.io/__internal");
+                Some(options)
+            });
             stated = body.as_object().cloned().unwrap_or_default();
             if let Some(policy) = body.get("propagationPolicy").and_then(Value::as_str) {
                 propagation(policy)?;
@@ -291,6 +327,20 @@ impl Call<'_> {
         }
         let head = list_head(&resource.list_kind, &resource.api_version(), metadata);
         Ok(joined(head, objects(resource, gone.into_iter()), "]}", None, None))
+    }
+}
+
+/// Takes out of a Pod with its defaults what is put in later than the real server writes it down.
+fn without_admission(resource: &Resource, sent: &Value, object: &mut Value) {
+    if !resource.group.is_empty() || &*resource.plural != "pods" {
+        return;
+    }
+    for (part, fields) in [
+        ("spec", &["serviceAccount", "serviceAccountName", "tolerations"][..]),
+        ("status", &["phase", "qosClass"]),
+    ] {
+        let Some(map) = object.get_mut(part).and_then(Value::as_object_mut) else { continue };
+        map.retain(|field, _| !fields.contains(&field.as_str()) || sent[part].get(field).is_some());
     }
 }
 

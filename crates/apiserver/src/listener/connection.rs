@@ -189,6 +189,10 @@ impl Remote for Line {
             None => Err("the connection has ended".to_owned()),
         }
     }
+
+    fn address(&self) -> Option<IpAddr> {
+        self.0.upgrade().map(|connection| connection.address)
+    }
 }
 
 /// A request that is being answered.

@@ -1,7 +1,13 @@
 //! Who has a say in a write before it is stored: given to the registry as a value, so that it knows no more of it.
 
+mod times;
+
 use futures::future::BoxFuture;
 use serde_json::Value;
+use tokio::time::Instant;
+
+use self::times::Step;
+pub(crate) use self::times::{AdmissionTimes, BOUNDS};
 
 use super::{Attributes, Registry};
 use crate::{error::Result, store::Other};
@@ -55,7 +61,10 @@ impl Registry {
         if !self.needs_admission(request) {
             return Ok(object);
         }
-        let changed = self.admission.mutate(self, request, Some(object), old).await?;
+        let begin = Instant::now();
+        let changed = self.admission.mutate(self, request, Some(object), old).await;
+        self.count_admission(request, "admit", changed.is_err(), begin);
+        let changed = changed?;
         Ok(changed.expect("an object must come back for an object"))
     }
 
@@ -69,13 +78,29 @@ impl Registry {
         if !self.needs_admission(request) {
             return Ok(());
         }
-        self.admission.validate(self, request, object, old).await
+        let begin = Instant::now();
+        let outcome = self.admission.validate(self, request, object, old).await;
+        self.count_admission(request, "validate", outcome.is_err(), begin);
+        outcome
+    }
+
+    fn count_admission(&self, request: &Attributes<'_>, kind: &'static str, rejected: bool, begin: Instant) {
+        let step = Step { operation: request.operation.name(), kind, rejected };
+        self.admission_times.add(step, begin.elapsed());
+    }
+
+    /// How long admission took.
+    pub(crate) fn admission_times(&self) -> &AdmissionTimes {
+        &self.admission_times
     }
 
     /// Fails if anybody refuses to have the object deleted.
     pub(super) async fn delete_by_admission(&self, request: &Attributes<'_>, old: &Value) -> Result<()> {
-        self.admission.mutate(self, request, None, Some(old)).await?;
-        self.admission.validate(self, request, None, Some(old)).await
+        let begin = Instant::now();
+        let changed = self.admission.mutate(self, request, None, Some(old)).await;
+        self.count_admission(request, "admit", changed.is_err(), begin);
+        changed?;
+        self.validate_by_admission(request, None, Some(old)).await
     }
 
     /// What has to be written together with a write, so that quotas stay true.

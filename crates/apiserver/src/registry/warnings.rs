@@ -8,6 +8,8 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
+use crate::audit::Notes;
+
 /// How many characters are sent before warnings are cut, and left out once they are.
 const TOTAL: usize = 4096;
 
@@ -16,7 +18,11 @@ const CUT: usize = 256;
 
 /// What a client is told besides its answer. Clones share one list.
 #[derive(Debug, Clone, Default)]
-pub struct Warnings(Arc<Mutex<Recorded>>);
+pub struct Warnings {
+    recorded: Arc<Mutex<Recorded>>,
+    /// What the audit log is told.
+    audit: Notes,
+}
 
 #[derive(Debug, Default)]
 struct Recorded {
@@ -27,8 +33,18 @@ struct Recorded {
 }
 
 impl Warnings {
+    /// The same list, whose writers can also speak to the audit log.
+    pub(crate) fn with_audit(&self, audit: Notes) -> Self {
+        Self { recorded: Arc::clone(&self.recorded), audit }
+    }
+
+    /// What the audit log is told of the request.
+    pub(crate) fn audit(&self) -> &Notes {
+        &self.audit
+    }
+
     fn recorded(&self) -> MutexGuard<'_, Recorded> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.recorded.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Adds a warning; what was said already is not said again.

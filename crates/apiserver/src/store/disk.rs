@@ -25,11 +25,13 @@
 //! - What does not check is refused with its place, never skipped. Only the unfinished end of the last log
 //!   is cut off, and that was never acknowledged.
 
+mod backup;
 mod checkpoint;
 // Its processes are started by a POSIX shell, which limits what they may write.
 #[cfg(test)]
 #[cfg(unix)]
 mod crash;
+mod encryption;
 #[cfg(test)]
 mod faults;
 mod files;
@@ -44,10 +46,14 @@ mod writer;
 
 use std::path::PathBuf;
 
+pub use self::{
+    backup::{BackupError, Copied, backup, restore},
+    encryption::{Encryption, EncryptionError},
+};
 pub(super) use self::{
     files::{Files, System},
     log::{Log, Pending},
-    record::Record,
+    record::{Record, Seal},
     recover::recover,
 };
 use crate::data_directory;
@@ -153,6 +159,20 @@ pub enum DiskError {
         store: PathBuf,
         /// Where the keys are.
         keys: PathBuf,
+    },
+    /// An object cannot be decrypted.
+    #[error(
+        "{} has {what}, which cannot be read: {why}. Nothing was changed. Start with the --encryption-provider-config \
+         with which it was written",
+        path.display()
+    )]
+    Sealed {
+        /// The file.
+        path: PathBuf,
+        /// The object.
+        what: String,
+        /// What is wrong.
+        why: String,
     },
     /// The thread that writes the log could not be started.
     #[error("failed to start the log's thread")]

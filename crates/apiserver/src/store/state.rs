@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
     Change, Event, Key, Object, TableName, WriteError,
-    disk::{Pending, Record},
+    disk::{Pending, Record, Seal},
     history::History,
 };
 
@@ -27,6 +27,10 @@ pub(super) struct State {
     pub(super) kept: usize,
     /// Nothing is known of the changes up to this revision.
     pub(super) forgotten: u64,
+    /// How the disk has objects.
+    pub(super) seal: Seal,
+    /// Whether it has some in another way.
+    pub(super) stale: bool,
 }
 
 #[derive(Debug)]
@@ -38,7 +42,17 @@ pub(super) struct Table {
 impl State {
     pub(super) fn new(history: usize) -> Self {
         let (tables, history_bytes) = (BTreeMap::new(), HISTORY_BYTES);
-        Self { revision: 1, next: 2, tables, history, history_bytes, kept: 0, forgotten: 0 }
+        Self {
+            revision: 1,
+            next: 2,
+            tables,
+            history,
+            history_bytes,
+            kept: 0,
+            forgotten: 0,
+            seal: Seal::Never,
+            stale: false,
+        }
     }
 
     pub(super) fn table(&mut self, name: &TableName) -> &mut Table {

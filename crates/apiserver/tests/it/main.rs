@@ -5,6 +5,7 @@
 mod access;
 mod admission;
 mod audit;
+mod audit_log;
 mod bed;
 mod certificates;
 mod compression;
@@ -23,8 +24,10 @@ mod impersonation;
 mod limits;
 mod listener;
 mod lists;
+mod metrics;
 mod nulls;
 mod numbers;
+mod oidc;
 mod outgoing;
 mod policies;
 mod server;

@@ -4,8 +4,11 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::{output::OutputArgs, page::PageArgs};
-use crate::clusters::{DEFAULT, check_name};
+use super::{output::OutputArgs, page::PageArgs, project::ConnectionArgs};
+use crate::{
+    clusters::{DEFAULT, check_name},
+    server::ServerArgs,
+};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -15,6 +18,9 @@ Examples:
   windlass cluster up --detach --name other --nodes 3
   windlass cluster status
   windlass cluster reset --name other   empty it
+  windlass cluster backup shop.backup
+  windlass cluster restore shop.backup --name copy
+  windlass cluster import --context staging --name staging
   windlass cluster down";
 
 #[derive(Debug, Args)]
@@ -27,7 +33,7 @@ pub(crate) struct ClusterGroup {
 #[derive(Debug, Subcommand)]
 pub(crate) enum ClusterCommand {
     /// Run the embedded cluster, without operators, until Ctrl-C or in the background
-    Up(UpArgs),
+    Up(Box<UpArgs>),
     /// Stop a cluster that has a name; what it keeps stays
     Down(NameArgs),
     /// List the clusters that have a name, and how they are
@@ -36,6 +42,68 @@ pub(crate) enum ClusterCommand {
     Kubeconfig(KubeconfigArgs),
     /// Throw all objects of a cluster away; one that runs starts anew, empty
     Reset(NameArgs),
+    /// Write all objects of a cluster to a file, whether it runs or not
+    Backup(BackupArgs),
+    /// Make a new cluster of a backup
+    Restore(RestoreArgs),
+    /// Make a new cluster of the objects of another one, which is only read
+    Import(ImportArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct BackupArgs {
+    /// The file, which must not be there yet. It holds Secrets
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+
+    #[command(flatten)]
+    pub(crate) cluster: NameArgs,
+
+    /// The objects of this data directory, in place of a cluster that has a name
+    #[arg(long, value_name = "DIR", value_parser = directory(), conflicts_with = "name")]
+    pub(crate) data_dir: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RestoreArgs {
+    /// What `windlass cluster backup` wrote
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+
+    /// The name of the new cluster, which must not be there yet
+    #[arg(long, value_name = "NAME", default_value = DEFAULT, value_parser = check_name)]
+    pub(crate) name: String,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  windlass cluster import --context staging --name staging
+  windlass cluster import -n shop -n billing --secrets --name shop
+  windlass cluster import --kind deployments.apps --kind ConfigMap --name some")]
+pub(crate) struct ImportArgs {
+    #[command(flatten)]
+    pub(crate) connection: ConnectionArgs,
+
+    /// The name of the new cluster, which must not be there yet
+    #[arg(long, value_name = "NAME", default_value = DEFAULT, value_parser = check_name)]
+    pub(crate) name: String,
+
+    /// Only this namespace, and no objects outside of namespaces but definitions of kinds; may be repeated
+    #[arg(long, short, value_name = "NAMESPACE")]
+    pub(crate) namespace: Vec<String>,
+
+    /// Only this kind, as `kubectl api-resources` lists it, such as deployments.apps; may be repeated
+    #[arg(long, value_name = "KIND")]
+    pub(crate) kind: Vec<String>,
+
+    /// Secrets as well
+    #[arg(long)]
+    pub(crate) secrets: bool,
+
+    /// Leave out what the new cluster refuses, in place of making none
+    #[arg(long)]
+    pub(crate) keep_going: bool,
 }
 
 #[derive(Clone, Debug, Args)]
@@ -81,6 +149,9 @@ pub(crate) struct UpArgs {
     #[command(flatten)]
     pub(crate) cluster: ClusterArgs,
 
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
+
     /// A name by which the other commands find the cluster; one with a name keeps its objects
     #[arg(long, value_name = "NAME", value_parser = check_name)]
     name: Option<String>,
@@ -115,6 +186,7 @@ impl UpArgs {
                 nodes: facts.nodes,
                 page: PageArgs { page_port: 0, no_page: facts.page.is_none() },
             },
+            server: (*facts.server).clone(),
             name: Some(name.to_owned()),
             detach: true,
             in_memory: facts.data_dir.is_none(),

@@ -34,6 +34,14 @@ pub(crate) enum Error {
     Foreground { name: String, pid: u32 },
     #[error("the cluster {name:?} keeps its objects in {}, which is not thrown away", path.display())]
     OwnDirectory { name: String, path: PathBuf },
+    #[error("the cluster {0:?} exists already, and is not replaced")]
+    Exists(String),
+    #[error("the cluster {0:?} keeps its objects in memory, where no backup finds them")]
+    InMemory(String),
+    #[error("failed to back up {name:?}")]
+    Backup { name: String, source: windlass_cluster::BackupError },
+    #[error("failed to restore {name:?}")]
+    Restore { name: String, source: windlass_cluster::BackupError },
 }
 
 impl Error {
@@ -61,7 +69,22 @@ impl Error {
             Self::OwnDirectory { path, .. } => {
                 Some(format!("stop it, and remove {} yourself", path.display()))
             }
-            Self::NotStopped { pid: None, .. } | Self::Spawn(_) => None,
+            Self::Exists(name) => Some(format!(
+                "choose another --name, or throw this one away: `windlass cluster reset{}`",
+                named(name)
+            )),
+            Self::InMemory(name) => Some(format!(
+                "read them while it runs: `windlass cluster import --kubeconfig $(windlass cluster kubeconfig{}) \
+                 --name OTHER`",
+                named(name)
+            )),
+            Self::Backup { source: windlass_cluster::BackupError::Exists { .. }, .. } => {
+                Some("choose another file, or remove this one".into())
+            }
+            Self::Backup { .. }
+            | Self::Restore { .. }
+            | Self::NotStopped { pid: None, .. }
+            | Self::Spawn(_) => None,
         }
     }
 

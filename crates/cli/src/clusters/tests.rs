@@ -18,6 +18,7 @@ fn facts(log: Option<PathBuf>) -> Facts {
         nodes: 1,
         fsync: true,
         started: Timestamp::UNIX_EPOCH,
+        server: Box::default(),
         version: "0.1.0".into(),
     }
 }

@@ -1,6 +1,8 @@
 //! `windlass cluster up`, and the running cluster that `windlass dev` stands on.
 
 mod background;
+mod backup;
+mod import;
 mod named;
 
 use std::{
@@ -22,7 +24,11 @@ use windlass::{
 use windlass_cluster::{Cluster, Identity, Listening};
 use windlass_ui::Operators;
 
-pub(super) use self::named::{down, kubeconfig, reset, status};
+pub(super) use self::{
+    backup::{backup, restore},
+    import::import,
+    named::{down, kubeconfig, reset, status},
+};
 use super::page::{self, Served};
 use crate::{
     args::{ClusterArgs, UpArgs},
@@ -31,6 +37,7 @@ use crate::{
     kubeconfig::Kubeconfig,
     platform,
     printer::Printer,
+    server::{self, ServerArgs},
     signals::Signals,
 };
 
@@ -53,8 +60,14 @@ pub(super) struct Running {
 impl Running {
     /// Starts a cluster, opens its port, writes its kubeconfig, and tells what there is.
     pub(super) async fn start(args: &ClusterArgs, printer: Printer) -> Result<Self, Error> {
+        Self::start_with(args, &ServerArgs::default(), printer).await
+    }
+
+    /// The same, with an API server of which more was said.
+    async fn start_with(args: &ClusterArgs, server: &ServerArgs, printer: Printer) -> Result<Self, Error> {
         let begin = Instant::now();
-        let mut builder = Cluster::builder().seed(entropy()).nodes(args.nodes.into());
+        let access = server::access(server)?;
+        let mut builder = Cluster::builder().seed(entropy()).nodes(args.nodes.into()).access(access);
         if let Some(directory) = &args.data_dir {
             builder = builder.data_dir(directory).fsync(!args.unsafe_no_fsync);
         }
@@ -81,7 +94,7 @@ impl Running {
     }
 
     /// What others are told of it.
-    fn facts(&self, args: &ClusterArgs, log: Option<PathBuf>) -> Facts {
+    fn facts(&self, args: &ClusterArgs, server: &ServerArgs, log: Option<PathBuf>) -> Facts {
         let absolute = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone());
         Facts {
             pid: std::process::id(),
@@ -94,6 +107,7 @@ impl Running {
             nodes: args.nodes,
             fsync: !args.unsafe_no_fsync,
             started: Timestamp::now(),
+            server: Box::new(server.absolute().unwrap_or_else(|_| server.clone())),
             version: env!("CARGO_PKG_VERSION").into(),
         }
     }
@@ -185,7 +199,7 @@ fn tell(printer: Printer, url: &str, remark: impl std::fmt::Display, kubeconfig:
 
 /// `windlass cluster up`: anonymous as any process, or under a name.
 pub(super) async fn up(args: &UpArgs, verbose: u8, printer: Printer) -> Result<(), Error> {
-    let Some(name) = args.name() else { return run(&args.cluster, None, printer).await };
+    let Some(name) = args.name() else { return run(&args.cluster, &args.server, None, printer).await };
     let place = Home::find()?.place(name);
     if args.detach {
         return background::start(&place, args, verbose, printer).await;
@@ -199,22 +213,27 @@ pub(super) async fn up(args: &UpArgs, verbose: u8, printer: Printer) -> Result<(
     if !args.in_memory {
         cluster.data_dir.get_or_insert_with(|| place.data());
     }
-    run(&cluster, Some((held, args.background)), printer).await
+    run(&cluster, &args.server, Some((held, args.background)), printer).await
 }
 
-async fn run(args: &ClusterArgs, held: Option<(Held, bool)>, printer: Printer) -> Result<(), Error> {
+async fn run(
+    args: &ClusterArgs,
+    server: &ServerArgs,
+    held: Option<(Held, bool)>,
+    printer: Printer,
+) -> Result<(), Error> {
     let signals = Signals::new()?;
     if let Some((held, _)) = &held {
         held.on_stop(signals.ask())?;
     }
     let mut running = tokio::select! {
-        running = Running::start(args, printer) => running?,
+        running = Running::start_with(args, server, printer) => running?,
         () = signals.received() => return Ok(()),
     };
     running.reach().suggest(printer, &["kubectl get nodes"])?;
     if let Some((held, background)) = &held {
         let log = background.then(|| held.place().log());
-        held.ready(&running.facts(args, log))?;
+        held.ready(&running.facts(args, server, log))?;
     }
     let result = tokio::select! {
         error = running.failed() => Err(error),
@@ -225,4 +244,11 @@ async fn run(args: &ClusterArgs, held: Option<(Held, bool)>, printer: Printer) -
         held.ended()?;
     }
     printer.aside("stopped")
+}
+
+/// How a cluster that was just made is started.
+fn suggest_start(printer: Printer, name: &str) -> Result<(), Error> {
+    let flag = if name == crate::clusters::DEFAULT { String::new() } else { format!(" --name {name}") };
+    printer.line("")?;
+    printer.command(format_args!("windlass cluster up --detach{flag}"))
 }

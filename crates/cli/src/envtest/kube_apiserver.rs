@@ -15,8 +15,9 @@ use super::{
     Error, assets,
     certificates::Pair,
     flags::{Flag, Given, help, switch, value},
-    tokens, until_the_end, warn,
+    until_the_end, warn,
 };
+use crate::server::{self, ServerArgs};
 
 /// How long etcd may take to come up.
 const TIMEOUT: Duration = Duration::from_secs(20);
@@ -33,6 +34,21 @@ const FLAGS: &[Flag] = &[
     value("tls-private-key-file", "Its private key"),
     value("client-ca-file", "The authorities of client certificates"),
     value("token-auth-file", "Tokens and whose they are: token,user,uid,\"group,group\""),
+    value("audit-policy-file", "Which requests are written down, and how much of them"),
+    value("audit-log-path", "Where; - is the standard output"),
+    value("audit-log-maxsize", "How many megabytes a file of the audit log may have; 100 unless given"),
+    value("audit-log-maxbackup", "How many older files are kept; all unless given"),
+    value("audit-log-maxage", "How many days they are kept; for ever unless given"),
+    value("oidc-issuer-url", "The issuer of OpenID Connect whose tokens are taken"),
+    value("oidc-client-id", "For whom these tokens must be made"),
+    value("oidc-ca-file", "Who has signed the issuer's certificate"),
+    value("oidc-username-claim", "The claim that is the user's name; sub unless given"),
+    value("oidc-username-prefix", "What stands before it; - is nothing"),
+    value("oidc-groups-claim", "The claim that has the groups"),
+    value("oidc-groups-prefix", "What stands before a group"),
+    value("oidc-required-claim", "A claim that tokens must have, as CLAIM=VALUE"),
+    value("oidc-signing-algs", "How tokens may be signed; RS256 unless given"),
+    value("encryption-provider-config", "Read and checked: everything is in memory here"),
     value("authorization-mode", "AlwaysAllow lets everybody do everything; whatever else is named is RBAC"),
     value("disable-admission-plugins", "Built-in admission plug-ins that do not run"),
     value("etcd-servers", "etcd, which must answer; it keeps nothing"),
@@ -81,7 +97,7 @@ struct Options {
     address: SocketAddr,
     files: Files,
     client_ca: Option<PathBuf>,
-    tokens: Option<PathBuf>,
+    server: ServerArgs,
     always_allow: bool,
     disabled_plugins: Vec<String>,
     etcd: Option<String>,
@@ -136,12 +152,40 @@ impl Options {
             address: SocketAddr::new(ip, number("secure-port", 6443)?),
             files,
             client_ca: path("client-ca-file"),
-            tokens: path("token-auth-file"),
+            server: server_flags(given)?,
             always_allow: modes.iter().any(|mode| mode == "AlwaysAllow"),
             disabled_plugins,
             etcd: given.list("etcd-servers").into_iter().next(),
         })
     }
+}
+
+/// The flags that `windlass cluster up` has too.
+fn server_flags(given: &Given) -> Result<ServerArgs, Error> {
+    let path = |flag: &str| given.last(flag).map(PathBuf::from);
+    let text = |flag: &str| given.last(flag).map(str::to_owned);
+    let number = |flag: &'static str| match given.last(flag) {
+        None => Ok(0),
+        Some(text) => text.parse().map_err(|_| wrong(flag, text, "write a number")),
+    };
+    Ok(ServerArgs {
+        token_auth_file: path("token-auth-file"),
+        audit_policy_file: path("audit-policy-file"),
+        audit_log_path: path("audit-log-path"),
+        audit_log_maxsize: number("audit-log-maxsize")?,
+        audit_log_maxbackup: usize::try_from(number("audit-log-maxbackup")?).unwrap_or(usize::MAX),
+        audit_log_maxage: number("audit-log-maxage")?,
+        oidc_issuer_url: text("oidc-issuer-url"),
+        oidc_client_id: text("oidc-client-id"),
+        oidc_ca_file: path("oidc-ca-file"),
+        oidc_username_claim: text("oidc-username-claim"),
+        oidc_username_prefix: text("oidc-username-prefix"),
+        oidc_groups_claim: text("oidc-groups-claim"),
+        oidc_groups_prefix: text("oidc-groups-prefix"),
+        oidc_required_claim: given.list("oidc-required-claim"),
+        oidc_signing_algs: given.list("oidc-signing-algs"),
+        encryption_provider_config: path("encryption-provider-config"),
+    })
 }
 
 fn wrong(flag: &'static str, value: &str, why: &str) -> Error {
@@ -162,9 +206,9 @@ async fn serve(options: Options, controllers: bool) -> Result<(), Error> {
     };
     let clients = options.client_ca.as_ref().map(read).transpose()?;
     let access = Access {
-        tokens: options.tokens.as_ref().map(|path| tokens::read(path)).transpose()?.unwrap_or_default(),
         always_allow: options.always_allow,
         disabled_plugins: options.disabled_plugins,
+        ..server::access(&options.server)?
     };
     let failed = |error| Error::Start(Box::new(error));
     let builder = Cluster::builder().seed(assets::entropy()).access(access);

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 
+mod backup;
 mod cluster;
 mod command;
 mod crd;
@@ -12,3 +13,4 @@ mod package;
 mod page;
 mod restart;
 mod scaffold;
+mod server;

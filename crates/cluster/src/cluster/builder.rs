@@ -3,11 +3,16 @@
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
+    sync::Arc,
     time::Duration,
 };
 
 use windlass::jiff::Timestamp;
-use windlass_apiserver::auth::Identity;
+use windlass_apiserver::{
+    audit::AuditOptions,
+    auth::{Identity, oidc::OidcOptions},
+    store::Encryption,
+};
 
 use crate::{Cluster, Controllers, Error, Timing};
 
@@ -31,6 +36,12 @@ pub struct Access {
     pub always_allow: bool,
     /// Built-in admission plug-ins that do not run, by Kubernetes' names.
     pub disabled_plugins: Vec<String>,
+    /// The issuer of OpenID Connect whose tokens are taken.
+    pub oidc: Option<OidcOptions>,
+    /// Where it is written down who asks for what.
+    pub audit: Option<AuditOptions>,
+    /// How the data directory has objects.
+    pub encryption: Option<Arc<Encryption>>,
 }
 
 impl Default for Builder {

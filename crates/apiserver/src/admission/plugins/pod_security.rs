@@ -1,7 +1,7 @@
 //! Pod security: a namespace's labels say what its Pods may not do.
 //!
-//! `enforce` refuses Pods, `warn` tells who writes a Pod or something that makes Pods. `audit` is read and
-//! checked like the others, and then there is no audit log for it to be written to.
+//! `enforce` refuses Pods, `warn` tells who writes a Pod or something that makes Pods. `audit` writes
+//! the same into the audit log, if there is one.
 
 mod baseline;
 mod policy;
@@ -86,7 +86,20 @@ pub(super) fn concerns(registry: &Registry, request: &Attributes<'_>) -> bool {
         return request.target.subresource.is_empty();
     }
     let pods = is_any(request, "", "pods") && !IGNORED.contains(&request.target.subresource);
-    (pods || template_of(request).is_some()) && !namespace_policy(registry, request).is_privileged()
+    if !pods && template_of(request).is_none() {
+        return false;
+    }
+    let policy = namespace_policy(registry, request);
+    if pods && request.operation == Operation::Create {
+        tell_enforced(request, policy.enforce);
+    }
+    !policy.is_privileged()
+}
+
+/// The audit log is told by what a Pod was measured, also where that allows everything.
+fn tell_enforced(request: &Attributes<'_>, bound: Bound) {
+    let key = "pod-security.kubernetes.io/enforce-policy";
+    request.warnings.audit().annotate(key, || bound.to_string());
 }
 
 /// Checks Pods, what makes Pods, and namespaces.
@@ -106,6 +119,7 @@ pub(super) fn check(
     if let Some(place) = template_of(request) {
         let template = object.pointer(place).filter(|template| template["spec"].is_object());
         if let Some(template) = template {
+            tell_audit(request, policy.audit, template);
             warn(request, policy.warn, template);
         }
         return Ok(());
@@ -113,13 +127,26 @@ pub(super) fn check(
     if old.is_some_and(|old| !is_significant(object, old)) {
         return Ok(());
     }
+    tell_enforced(request, policy.enforce);
     let found = violations(policy.enforce, object);
     if !found.is_empty() {
         let why = format!("violates PodSecurity \"{}\": {}", policy.enforce, told(&found));
         return Err(Error::forbidden(request.target.resource.named(), &request.name, why));
     }
+    tell_audit(request, policy.audit, object);
     warn(request, policy.warn, object);
     Ok(())
+}
+
+/// What the audit log is told of a Pod that is let in.
+fn tell_audit(request: &Attributes<'_>, bound: Bound, pod: &Value) {
+    if bound.level == Level::Privileged {
+        return;
+    }
+    request.warnings.audit().annotate("pod-security.kubernetes.io/audit-violations", || {
+        let found = violations(bound, pod);
+        format!("would violate PodSecurity \"{bound}\": {}", told(&found))
+    });
 }
 
 fn warn(request: &Attributes<'_>, bound: Bound, pod: &Value) {

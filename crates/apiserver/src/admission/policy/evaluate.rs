@@ -5,7 +5,7 @@ use std::{collections::HashMap, sync::Arc};
 use kube_cel::cel::Value as Cel;
 use serde_json::Value;
 
-use super::{super::review, Condition, PolicySpec, Validation};
+use super::{super::review, AuditAnnotation, Condition, PolicySpec, Validation};
 use crate::{
     admission::Attributes,
     registry::Resource,
@@ -81,18 +81,22 @@ impl Variables {
     }
 }
 
-/// The validations that the request fails.
-pub(super) fn evaluate(spec: &PolicySpec, input: &Input<'_>) -> Vec<Outcome> {
+/// A key and a value for the audit log.
+type Annotation = (String, String);
+
+/// The validations that the request fails, and what is said for the audit log.
+pub(super) fn evaluate(spec: &PolicySpec, input: &Input<'_>) -> (Vec<Outcome>, Vec<Annotation>) {
     let fails_open = spec.failure_policy.as_deref() == Some("Ignore");
     let mut variables = variables(input);
     match conditions(&spec.match_conditions, &variables) {
         Ok(true) => {}
-        Ok(false) => return Vec::new(),
-        Err(_) if fails_open => return Vec::new(),
-        Err(message) => return vec![Outcome { message, reason: None }],
+        Ok(false) => return (Vec::new(), Vec::new()),
+        Err(_) if fails_open => return (Vec::new(), Vec::new()),
+        Err(message) => return (vec![Outcome { message, reason: None }], Vec::new()),
     }
     variables.compose(spec);
-    spec.validations
+    let outcomes = spec
+        .validations
         .iter()
         .filter_map(|validation| match holds(&validation.check, &variables) {
             Ok(true) => None,
@@ -103,7 +107,20 @@ pub(super) fn evaluate(spec: &PolicySpec, input: &Input<'_>) -> Vec<Outcome> {
             Err(_) if fails_open => None,
             Err(message) => Some(Outcome { message, reason: validation.reason.clone() }),
         })
-        .collect()
+        .collect();
+    (outcomes, annotations(spec, &variables))
+}
+
+/// What the policy says for the audit log. An expression that gives no text, or none at all, says nothing.
+fn annotations(spec: &PolicySpec, variables: &Variables) -> Vec<Annotation> {
+    let value = |annotation: &AuditAnnotation| {
+        let expression = Expression::compile(&annotation.value_expression).ok()?;
+        match variables.evaluate(Ok(&expression)) {
+            Ok(Cel::String(text)) => Some((annotation.key.clone(), text.to_string())),
+            _ => None,
+        }
+    };
+    spec.audit_annotations.iter().filter_map(value).collect()
 }
 
 pub(in crate::admission) fn variables(input: &Input<'_>) -> Variables {

@@ -8,7 +8,7 @@ use super::{
     files::{self, Files},
     frame::{self, Kind, Mark},
     log::log_path,
-    record::Record,
+    record::{Record, Seal},
 };
 use crate::data_directory::{Error, failed};
 
@@ -28,6 +28,7 @@ pub(super) fn checkpoint_path(folder: &Path, revision: u64) -> PathBuf {
 pub(super) struct Capture {
     pub(super) revision: u64,
     records: Vec<Record>,
+    seal: Seal,
 }
 
 impl Capture {
@@ -41,7 +42,8 @@ impl Capture {
                 object,
             })
         };
-        Self { revision: state.revision, records: state.tables.iter().flat_map(objects).collect() }
+        let records = state.tables.iter().flat_map(objects).collect();
+        Self { revision: state.revision, records, seal: state.seal.clone() }
     }
 
     /// Writes the checkpoint, then removes the files that it replaces. Returns its size.
@@ -58,7 +60,13 @@ impl Capture {
         Ok(size)
     }
 
-    fn write_to(&self, files: &dyn Files, temporary: &Path, path: &Path) -> Result<u64, Error> {
+    /// How many objects there are.
+    pub(super) fn len(&self) -> usize {
+        self.records.len()
+    }
+
+    /// Writes the file under one name, and gives it the other one when it is whole and on the disk.
+    pub(super) fn write_to(&self, files: &dyn Files, temporary: &Path, path: &Path) -> Result<u64, Error> {
         let mut file = files.create(temporary).map_err(failed("create", temporary))?;
         let mut buffer = frame::header(Kind::Checkpoint, self.revision).to_vec();
         let end = |out: &mut Vec<u8>| {
@@ -68,7 +76,9 @@ impl Capture {
         let mut size = 0;
         for record in self.records.iter().map(Some).chain([None]) {
             match record {
-                Some(record) => frame::append(&mut buffer, Mark::First, |out| record.encode(out)),
+                Some(record) => {
+                    frame::append(&mut buffer, Mark::First, |out| record.sealed(&self.seal).encode(out));
+                }
                 None => frame::append(&mut buffer, Mark::First, end),
             }
             if buffer.len() >= PIECE || record.is_none() {
@@ -83,7 +93,11 @@ impl Capture {
 }
 
 /// Reads a checkpoint, handing over each record.
-pub(super) fn read(files: &dyn Files, path: &Path, mut take: impl FnMut(Record)) -> Result<u64, DiskError> {
+pub(super) fn read(
+    files: &dyn Files,
+    path: &Path,
+    mut take: impl FnMut(Record) -> Result<(), DiskError>,
+) -> Result<u64, DiskError> {
     let file = files.read(path).map_err(failed("read", path))?;
     let bad = |offset, what: &str| DiskError::Unreadable { path: path.into(), offset, what: what.into() };
     frame::read_header(&file, Kind::Checkpoint).map_err(|error| match error {
@@ -98,7 +112,7 @@ pub(super) fn read(files: &dyn Files, path: &Path, mut take: impl FnMut(Record))
                 return if complete { Ok(next as u64) } else { Err(bad(offset, "it ends too early")) };
             }
             frame::Read::Frame(payload, next) => {
-                take(Record::decode(payload).ok_or_else(|| bad(offset, "a record cannot be read"))?);
+                take(Record::decode(payload).ok_or_else(|| bad(offset, "a record cannot be read"))?)?;
                 (offset, count) = (next, count + 1);
             }
             frame::Read::Damaged(what) => return Err(bad(offset, what)),

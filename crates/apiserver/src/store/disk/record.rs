@@ -7,7 +7,22 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::super::{Change, Key, Object, TableName};
+use super::{
+    super::{Change, Key, Object, TableName},
+    encryption::{self, Encryption},
+};
+
+/// What becomes of objects on their way to the disk and back.
+#[derive(Debug, Clone, Default)]
+pub(in crate::store) enum Seal {
+    /// They are written as they are; one that is encrypted cannot be read.
+    #[default]
+    Never,
+    /// They are neither encrypted nor decrypted: they go from one file to another.
+    Untouched,
+    /// As the configuration says.
+    With(Arc<Encryption>),
+}
 
 /// A change of one table.
 #[derive(Debug, Clone)]
@@ -18,6 +33,40 @@ pub(in crate::store) struct Record {
 }
 
 impl Record {
+    /// What the disk is given for the record.
+    pub(super) fn sealed(&self, seal: &Seal) -> Self {
+        let Seal::With(encryption) = seal else { return self.clone() };
+        self.holding(encryption.seal(&self.table, &self.object.key, &self.object.bytes))
+    }
+
+    /// The record of what the disk has, and whether it would be written in the same way now.
+    pub(super) fn opened(self, seal: &Seal) -> Result<(Self, bool), String> {
+        let bytes = &self.object.bytes;
+        let (bytes, fresh) = match seal {
+            Seal::Untouched => return Ok((self, true)),
+            Seal::Never if bytes.starts_with(encryption::SEALED) => return Err(encryption::unknown(bytes)),
+            Seal::Never => return Ok((self, true)),
+            Seal::With(encryption) => encryption.open(&self.table, &self.object.key, bytes)?,
+        };
+        if self.object.untyped > bytes.len() {
+            return Err("it is not an object".into());
+        }
+        Ok((self.holding(bytes), fresh))
+    }
+
+    fn holding(&self, bytes: Bytes) -> Self {
+        let Object { key, revision, labels, fields, untyped, .. } = &*self.object;
+        let object = Object {
+            key: key.clone(),
+            revision: *revision,
+            labels: Arc::clone(labels),
+            fields: Arc::clone(fields),
+            bytes,
+            untyped: *untyped,
+        };
+        Self { table: self.table.clone(), change: self.change, object: Arc::new(object) }
+    }
+
     /// Appends the record to `out`.
     pub(super) fn encode(&self, out: &mut Vec<u8>) {
         let Object { key, revision, labels, fields, bytes, untyped } = &*self.object;

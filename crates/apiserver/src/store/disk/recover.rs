@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::{
     super::State,
     DiskError,
-    checkpoint::{self, checkpoint_path},
+    checkpoint::{self, Capture, checkpoint_path},
     files::Files,
     frame::{self, Kind},
     log::{self, Tail, log_path},
@@ -44,20 +44,60 @@ pub(in crate::store) fn recover(
     folder: &Path,
     state: &mut State,
 ) -> Result<Tail, DiskError> {
-    let mut files = find(disk, folder)?;
+    let files = find(disk, folder)?;
     for path in &files.unfinished {
         disk.remove(path).map_err(failed("remove", path))?;
     }
+    let Some(end) = load(disk, folder, &files, state)? else {
+        return log::create(disk, folder, state.revision);
+    };
+    if let Some(&revision) = files.checkpoints.last() {
+        // A crash between writing a checkpoint and tidying up leaves them.
+        checkpoint::remove_older(disk, folder, revision)?;
+    }
+    if state.stale {
+        return rewritten(disk, folder, state);
+    }
+    log::reopen(disk, &end.log, end.length, end.checkpoint_size)
+}
+
+/// Writes everything anew, because a part is encrypted otherwise than it would be now: what a key opened that is about to
+/// go must not stay behind.
+fn rewritten(disk: &dyn Files, folder: &Path, state: &State) -> Result<Tail, DiskError> {
+    let tail = log::create(disk, folder, state.revision)?;
+    let checkpoint_size = Capture::of(state).write(disk, folder)?;
+    Ok(Tail { checkpoint_size, ..tail })
+}
+
+/// Fills `state` from the folder's files and changes none of them; another process may be writing there. Whether there
+/// were any.
+pub(super) fn read_only(disk: &dyn Files, folder: &Path, state: &mut State) -> Result<bool, DiskError> {
+    let files = find(disk, folder)?;
+    Ok(load(disk, folder, &files, state)?.is_some())
+}
+
+/// Where the newest log ends, and how large the checkpoint before it is.
+struct End {
+    log: PathBuf,
+    length: u64,
+    checkpoint_size: u64,
+}
+
+fn load(disk: &dyn Files, folder: &Path, files: &Found, state: &mut State) -> Result<Option<End>, DiskError> {
     let mut checkpoint_size = 0;
     if let Some(&revision) = files.checkpoints.last() {
         state.begin_at(revision);
         let path = checkpoint_path(folder, revision);
-        checkpoint_size = checkpoint::read(disk, &path, |record| state.restore(record))?;
+        checkpoint_size = checkpoint::read(disk, &path, |record| {
+            let record = opened(&path, record, state)?;
+            state.restore(record);
+            Ok(())
+        })?;
     }
-    files.logs.retain(|base| *base >= state.revision);
-    let Some(&first) = files.logs.first() else {
+    let logs: Vec<u64> = files.logs.iter().copied().filter(|base| *base >= state.revision).collect();
+    let Some(&first) = logs.first() else {
         return match files.checkpoints.last() {
-            None => log::create(disk, folder, state.revision),
+            None => Ok(None),
             Some(&revision) => Err(DiskError::Missing { path: log_path(folder, revision), revision }),
         };
     };
@@ -69,16 +109,25 @@ pub(in crate::store) fn recover(
         return Err(DiskError::Missing { path, revision: state.revision });
     }
     let mut length = 0;
-    for (position, base) in files.logs.iter().enumerate() {
-        let next = files.logs.get(position + 1).copied();
+    for (position, base) in logs.iter().enumerate() {
+        let next = logs.get(position + 1).copied();
         length = replay(disk, &log_path(folder, *base), *base, next, state)?;
     }
-    if let Some(&revision) = files.checkpoints.last() {
-        // A crash between writing a checkpoint and tidying up leaves them.
-        checkpoint::remove_older(disk, folder, revision)?;
-    }
-    let newest = files.logs.last().copied().unwrap_or(first);
-    log::reopen(disk, &log_path(folder, newest), length, checkpoint_size)
+    let newest = logs.last().copied().unwrap_or(first);
+    Ok(Some(End { log: log_path(folder, newest), length, checkpoint_size }))
+}
+
+/// The object of a record as memory has it. Notes if the disk should have it in another form.
+pub(super) fn opened(path: &Path, record: Record, state: &mut State) -> Result<Record, DiskError> {
+    let (table, key) = (&record.table, &record.object.key);
+    let named = format!("{} {}/{}", table.plural, key.namespace, key.name);
+    let (record, fresh) = record.opened(&state.seal).map_err(|why| DiskError::Sealed {
+        path: path.into(),
+        what: named,
+        why,
+    })?;
+    state.stale |= !fresh;
+    Ok(record)
 }
 
 /// Applies one log to the state, up to where the next one begins. Returns the length of what is good.
@@ -121,6 +170,7 @@ fn replay(
                 if record.object.revision <= state.revision {
                     return bad("a record is out of order", state.revision);
                 }
+                let record = opened(path, record, state)?;
                 state.replay(record);
                 offset = next;
             }

@@ -23,6 +23,7 @@ use super::{
     files::{Files, is_full},
     frame,
     log::{Condition, Pending, Shared, Tail, create, log_path},
+    record::Seal,
     reserve::Reserve,
 };
 use crate::data_directory::{DataDirectory, Error};
@@ -45,6 +46,7 @@ pub(super) struct Writer {
     /// What stands behind the good part of the tail is not known.
     spoiled: bool,
     options: DiskOptions,
+    seal: Seal,
     reserve: Reserve,
     /// Encoded, but not known to be on the disk.
     buffer: Vec<u8>,
@@ -74,6 +76,7 @@ impl Writer {
         options: DiskOptions,
     ) -> Self {
         let reserve = Reserve::find(&*files, &folder, options.reserve);
+        let seal = state.read().unwrap_or_else(PoisonError::into_inner).seal.clone();
         Self {
             shared,
             _directory: directory,
@@ -83,6 +86,7 @@ impl Writer {
             tail,
             spoiled: false,
             options,
+            seal,
             reserve,
             buffer: Vec::new(),
             batch: Vec::new(),
@@ -146,7 +150,7 @@ impl Writer {
         for pending in records {
             // One that begins a batch says so: what a crash tears apart is the last batch and no other.
             let mark = if self.batch.is_empty() { frame::Mark::First } else { frame::Mark::Following };
-            frame::append(&mut self.buffer, mark, |out| pending.record.encode(out));
+            frame::append(&mut self.buffer, mark, |out| pending.record.sealed(&self.seal).encode(out));
             self.batch.push(pending);
         }
     }

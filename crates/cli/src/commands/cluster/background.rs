@@ -64,6 +64,7 @@ fn spawn(place: &ClusterDirectory, args: &UpArgs, verbose: u8) -> std::io::Resul
     if let Some(path) = &cluster.data_dir {
         command.arg("--data-dir").arg(absolute(path)?);
     }
+    command.args(args.server.absolute()?.flags());
     if cluster.page.page_port != 0 {
         command.args(["--page-port", &cluster.page.page_port.to_string()]);
     }

@@ -1,0 +1,25 @@
+//! The same seed gives the same day of every operator, byte by byte.
+
+use windlass_sim::Simulation;
+
+fn same_twice(simulation: &Simulation, days: u64) {
+    for seed in 0..days {
+        let (once, again) = (simulation.record(seed), simulation.record(seed));
+        for (line, (a, b)) in once.lines().zip(again.lines()).enumerate() {
+            assert_eq!(a, b, "day {seed}, line {line}");
+        }
+        assert_eq!(once.len(), again.len(), "day {seed}");
+    }
+}
+
+macro_rules! repeated {
+    ($($kind:ident)+) => {
+        $(#[test]
+        fn $kind() {
+            let days = std::env::var("SIM_DAYS").ok().and_then(|days| days.parse().ok()).unwrap_or(3);
+            same_twice(&crate::$kind(), days);
+        })+
+    };
+}
+
+repeated! { webserver memcached helloworld podmanager imoocpod webapp database }

@@ -11,11 +11,7 @@ use std::{
 };
 
 use windlass::{
-    Kind, Placement,
-    jiff::Timestamp,
-    k8s_openapi::api::core::v1::Pod,
-    kube::Client,
-    serde_json::Value,
+    Kind, Placement, jiff::Timestamp, k8s_openapi::api::core::v1::Pod, kube::Client, serde_json::Value,
 };
 use windlass_cluster::{
     Cluster,
@@ -76,8 +72,15 @@ pub(crate) fn live(setup: &Arc<Setup>, plan: &Plan, expected: Option<&Ends>, kin
         let network = Network::new(story.clone(), Arc::new(plan.clone()));
         let mut ends = Ends::default();
         let mut history = (0, String::new());
-        let lived =
-            Day { setup, plan, story: &story, network: &network, expected, ends: &mut ends, history: &mut history };
+        let lived = Day {
+            setup,
+            plan,
+            story: &story,
+            network: &network,
+            expected,
+            ends: &mut ends,
+            history: &mut history,
+        };
         let broken = lived.run(kinds).await.err();
         Outcome { broken, ends, story: story.lines(), log: network.log(), hits: network.hits(), history }
     };
@@ -89,7 +92,14 @@ pub(crate) fn live(setup: &Arc<Setup>, plan: &Plan, expected: Option<&Ends>, kin
         let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
         let broken = Some(Broken::new("panic", text.unwrap_or_else(|| "a panic without words".into())));
         let ends = Ends::default();
-        Outcome { broken, ends, story: vec![], log: vec![], hits: BTreeMap::new(), history: (0, String::new()) }
+        Outcome {
+            broken,
+            ends,
+            story: vec![],
+            log: vec![],
+            hits: BTreeMap::new(),
+            history: (0, String::new()),
+        }
     })
 }
 
@@ -126,9 +136,11 @@ impl Day<'_> {
         let builder = (self.setup.cluster)().nodes(2).heartbeat(None).start_time(start).seed(self.plan.seed);
         // Keys come from the system, never from a seed: what is made with them must not be seen on a day.
         let builder = builder.root_ca("the certificate of a simulated cluster");
-        let cluster = builder.start().await.map_err(|error| format!("the cluster has not started: {error}"))?;
+        let cluster =
+            builder.start().await.map_err(|error| format!("the cluster has not started: {error}"))?;
         install(&cluster.client(), self.setup).await?;
-        let observer = Observer::start(self.setup, &cluster.client(), self.story, kinds, &observed(self.setup)).await?;
+        let observer =
+            Observer::start(self.setup, &cluster.client(), self.story, kinds, &observed(self.setup)).await?;
         let leader = self.setup.scope.leader;
         let operator = self.setup.operator.clone();
         let replica = Replica::start(operator, &cluster, self.network, self.story, leader);
@@ -238,7 +250,8 @@ impl Day<'_> {
 async fn install(client: &Client, setup: &Setup) -> Result<(), String> {
     let operator = (setup.operator)();
     let placement = Placement::new(system(&operator), "none");
-    for manifest in operator.manifests(&placement).iter().filter(|manifest| manifest["kind"] != "Deployment") {
+    for manifest in operator.manifests(&placement).iter().filter(|manifest| manifest["kind"] != "Deployment")
+    {
         let applied = apply(client, NAMESPACE, manifest).await;
         applied.map_err(|error| format!("{} cannot be installed: {error}", crate::user::named(manifest)))?;
     }

@@ -6,12 +6,13 @@
 //!
 //! ```no_run
 //! # fn operator() -> windlass::Operator { windlass::Operator::new("shop-operator") }
+//! # const SAMPLE: &str = "";
 //! use windlass_sim::Simulation;
 //!
 //! #[test]
 //! fn it_lives_through_bad_days() {
 //!     Simulation::new(operator)
-//!         .objects(include_str!("../README.md")) // config/samples/shop_v1_webserver.yaml
+//!         .objects(SAMPLE) // include_str!("../config/samples/shop_v1_shop.yaml")
 //!         .change("{spec: {replicas: 1}}")
 //!         .change("{spec: {image: nginx:1.28}}")
 //!         .run();

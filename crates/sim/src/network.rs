@@ -148,7 +148,8 @@ impl Network {
         let method = request.method().clone();
         let mut state = self.lock();
         let number = state.log.len() as u64;
-        state.at_once = if state.log.last().is_some_and(|last| last.at == at) { state.at_once + 1 } else { 0 };
+        state.at_once =
+            if state.log.last().is_some_and(|last| last.at == at) { state.at_once + 1 } else { 0 };
         let watch = is_watch(query);
         let fault = state.part.and_then(|(part, since)| {
             let when = (part, at.saturating_sub(since));

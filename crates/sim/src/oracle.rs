@@ -122,7 +122,9 @@ fn no_hot_loop(log: &[Entry]) -> Result<(), Broken> {
 /// Runs must leave the clock time to go on.
 pub(crate) fn endless(runs: &Runs) -> Result<(), Broken> {
     match &runs.endless {
-        Some(object) => Err(Broken::new("hot-loop", format!("{object} is reconciled again and again without a pause"))),
+        Some(object) => {
+            Err(Broken::new("hot-loop", format!("{object} is reconciled again and again without a pause")))
+        }
         None => Ok(()),
     }
 }
@@ -132,8 +134,11 @@ pub(crate) fn quiet(log: &[Entry], runs: usize) -> Result<(), Broken> {
     if runs > MOST_RUNS_AT_REST {
         return Err(Broken::new("hot-loop", format!("{runs} runs at rest within 5 minutes")));
     }
-    let writes: Vec<String> =
-        log.iter().filter(|entry| entry.is_write()).map(|one| format!("{} {}", one.method, one.path)).collect();
+    let writes: Vec<String> = log
+        .iter()
+        .filter(|entry| entry.is_write())
+        .map(|one| format!("{} {}", one.method, one.path))
+        .collect();
     if !writes.is_empty() {
         let (count, first) = (writes.len(), &writes[..writes.len().min(3)]);
         return Err(Broken::new("writes-at-rest", format!("{count} writes at rest: {}", first.join(", "))));
@@ -141,7 +146,11 @@ pub(crate) fn quiet(log: &[Entry], runs: usize) -> Result<(), Broken> {
     let asked = log.iter().filter(|entry| !entry.is_watch() && !entry.path.contains("/leases"));
     let asked: Vec<String> = asked.map(|one| format!("{} {}", one.method, one.path)).collect();
     if asked.len() > MOST_AT_REST {
-        let why = format!("{} requests at rest within 5 minutes, the last of them {}", asked.len(), asked[asked.len() - 1]);
+        let why = format!(
+            "{} requests at rest within 5 minutes, the last of them {}",
+            asked.len(),
+            asked[asked.len() - 1]
+        );
         return Err(Broken::new("hot-loop", why));
     }
     Ok(())
@@ -171,9 +180,11 @@ async fn list(client: &Client, kind: &windlass::Kind) -> Result<Vec<Value>, Brok
 pub(crate) async fn honest(client: &Client, setup: &Setup) -> Result<(), Broken> {
     for kind in &setup.reconciled {
         for object in list(client, kind).await? {
-            let (observed, generation) = (&object["status"]["observedGeneration"], &object["metadata"]["generation"]);
+            let (observed, generation) =
+                (&object["status"]["observedGeneration"], &object["metadata"]["generation"]);
             if observed.is_i64() && observed != generation {
-                let why = format!("{} has generation {generation}, and its status says {observed}", named(&object));
+                let why =
+                    format!("{} has generation {generation}, and its status says {observed}", named(&object));
                 return Err(Broken::new("observed-generation", why));
             }
         }

@@ -111,12 +111,12 @@ impl Plan {
             WORDS.into_iter().filter(|word| !scope.without.iter().any(|not| not == word)).collect();
         let mut windows = Vec::new();
         for _ in 0..if words.is_empty() { 0 } else { chance.between(1, 5) } {
-            let part = usize::from(chance.below(4) == 0);
+            let part = usize::from(chance.below(5) < 2);
             let length = DISTURBED[part].as_millis() as u64;
             let from = chance.millis(0, length * 2 / 3);
             let to = (from + chance.millis(500, length / 2)).min(DISTURBED[part]);
-            // Many short days begin with a storm: most of what an operator writes, it writes in its first second.
-            let from = if chance.below(2) == 0 { Duration::ZERO } else { from };
+            // Most of what an operator does for a new or a deleted object, it does in the first second.
+            let from = if chance.below(2) == 0 || part == 1 { Duration::ZERO } else { from };
             let percent = *chance.one(&[3, 8, 15, 30, 60]);
             windows.push(Window { part, from, to, word: *chance.one(words.as_slice()), percent });
         }
@@ -252,7 +252,9 @@ impl FromStr for Written {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let bad = |part: &str| {
-            format!("SIM_SEED: {part:?} of {text:?} cannot be read: write a number, or what a failed test has printed")
+            format!(
+                "SIM_SEED: {part:?} of {text:?} cannot be read: write a number, or what a failed test has printed"
+            )
         };
         let mut parts = text.split(':');
         let seed = parts.next().unwrap_or_default();
@@ -262,8 +264,10 @@ impl FromStr for Written {
             (Some(steps), Some(faults), None) => (steps, faults),
             _ => return Err(bad(text)),
         };
-        let all = |list: &str| list.split(',').filter(|one| !one.is_empty()).map(str::to_owned).collect::<Vec<_>>();
-        let steps = all(steps).iter().map(|one| one.parse().map_err(|_| bad(one))).collect::<Result<_, _>>()?;
+        let all =
+            |list: &str| list.split(',').filter(|one| !one.is_empty()).map(str::to_owned).collect::<Vec<_>>();
+        let steps =
+            all(steps).iter().map(|one| one.parse().map_err(|_| bad(one))).collect::<Result<_, _>>()?;
         let mut at = BTreeMap::new();
         for one in all(faults) {
             let (number, fault) = one.split_once('@').ok_or_else(|| bad(&one))?;

@@ -21,7 +21,8 @@ pub(crate) struct Regressions {
 impl Regressions {
     /// The file beside `source`, which is a path as the compiler knows it: from the root of the workspace.
     pub(crate) fn beside(source: &str, test: &str) -> Self {
-        let package = std::env::var_os("CARGO_MANIFEST_DIR").map_or_else(|| PathBuf::from("."), PathBuf::from);
+        let package =
+            std::env::var_os("CARGO_MANIFEST_DIR").map_or_else(|| PathBuf::from("."), PathBuf::from);
         let found = package.ancestors().map(|root| root.join(source)).find(|path| path.is_file());
         Self { file: found.map(|path| path.with_extension("sim-days")), test: test.to_owned() }
     }

@@ -10,8 +10,8 @@ use windlass::{
         batch::v1::{CronJob, Job},
         coordination::v1::Lease,
         core::v1::{
-            ConfigMap, Endpoints, Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod, Secret, Service,
-            ServiceAccount,
+            ConfigMap, Endpoints, Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod, Secret,
+            Service, ServiceAccount,
         },
         discovery::v1::EndpointSlice,
         events::v1::Event,
@@ -68,7 +68,11 @@ impl Runner {
     pub(crate) fn replay(&mut self, day: &Written) -> Result<String, Found> {
         let plan = day.plan(&self.setup.scope);
         let outcome = self.live(&plan);
-        if outcome.broken.is_some() { Err(found(&plan, outcome, 0)) } else { Ok(story::printed(&outcome.story)) }
+        if outcome.broken.is_some() {
+            Err(found(&plan, outcome, 0))
+        } else {
+            Ok(story::printed(&outcome.story))
+        }
     }
 
     /// Everything that happened on one day.
@@ -79,7 +83,8 @@ impl Runner {
         for entry in &outcome.log {
             let fault = entry.fault.map_or(String::new(), |fault| format!(" {fault}"));
             let (at, life, method) = (entry.at.as_micros(), entry.life, &entry.method);
-            let _ = writeln!(text, "{at} {life} {method} {}?{} {}{fault}", entry.path, entry.query, entry.status);
+            let _ =
+                writeln!(text, "{at} {life} {method} {}?{} {}{fault}", entry.path, entry.query, entry.status);
         }
         let (changes, digest) = &outcome.history;
         let _ = writeln!(text, "{changes} changes {digest}");

@@ -8,7 +8,11 @@ use crate::{day::Outcome, fault::Fault, plan::Plan};
 const MOST_DAYS: usize = 80;
 
 /// Makes a bad day shorter. `live` lives a day.
-pub(crate) fn shrink(plan: Plan, outcome: Outcome, mut live: impl FnMut(&Plan) -> Outcome) -> (Plan, Outcome) {
+pub(crate) fn shrink(
+    plan: Plan,
+    outcome: Outcome,
+    mut live: impl FnMut(&Plan) -> Outcome,
+) -> (Plan, Outcome) {
     let Some(oracle) = outcome.broken.as_ref().map(|broken| broken.oracle) else { return (plan, outcome) };
     let mut left = MOST_DAYS;
     let mut judge = |plan: &Plan| {

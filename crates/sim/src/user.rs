@@ -247,9 +247,8 @@ impl User<'_> {
             let owned = list.items.into_iter().filter(|one| one.metadata.owner_references.is_some());
             found.extend(owned.filter_map(|one| Some((kind.clone(), one.metadata.name?))));
         }
-        Ok(picked(&found, pick).map(|(kind, name)| {
-            (self.api(kind), name.clone(), format!("{} {name}", kind.kind))
-        }))
+        Ok(picked(&found, pick)
+            .map(|(kind, name)| (self.api(kind), name.clone(), format!("{} {name}", kind.kind))))
     }
 
     async fn pod(&self, pick: u64) -> Result<Option<(Api<Pod>, String)>, String> {

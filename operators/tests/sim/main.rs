@@ -29,7 +29,10 @@ pub(crate) fn memcached() -> Simulation {
 }
 
 pub(crate) fn helloworld() -> Simulation {
-    days_of("helloworld").change("{spec: {size: 1}}").change("{spec: {size: 4}}").change("{spec: {image: nginx:1.28}}")
+    days_of("helloworld")
+        .change("{spec: {size: 1}}")
+        .change("{spec: {size: 4}}")
+        .change("{spec: {image: nginx:1.28}}")
 }
 
 pub(crate) fn podmanager() -> Simulation {

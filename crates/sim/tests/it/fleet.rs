@@ -3,11 +3,7 @@
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use k8s_openapi::api::core::v1::{Container, Pod, PodSpec};
-use kube::{
-    Api, CustomResource, ResourceExt,
-    api::PostParams,
-    core::ObjectMeta,
-};
+use kube::{Api, CustomResource, ResourceExt, api::PostParams, core::ObjectMeta};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use windlass::{Action, Context, Controller, Operator, Reconciler, rbac};
@@ -53,6 +49,9 @@ pub(crate) enum Bug {
 }
 
 pub(crate) struct Fleets(Option<Bug>);
+
+pub(crate) const SAMPLE: &str =
+    "{apiVersion: sim.windlass.dev/v1, kind: Fleet, metadata: {name: one}, spec: {replicas: 3, image: a}}";
 
 const FINALIZER: &str = "sim.windlass.dev/pods";
 const LABEL: &str = "sim.windlass.dev/fleet";
@@ -167,7 +166,12 @@ fn is_dead(pod: &Pod) -> bool {
     matches!(phase, Some("Failed" | "Succeeded"))
 }
 
-fn operator(bug: Option<Bug>) -> Operator {
+/// The operator as it should be.
+pub(crate) fn operator() -> Operator {
+    with(None)
+}
+
+fn with(bug: Option<Bug>) -> Operator {
     let controller = Controller::new(Fleets(bug)).namespace("default");
     let controller = match bug {
         Some(Bug::NoPermission) => controller.reads::<Pod>(),
@@ -187,8 +191,8 @@ fn operator(bug: Option<Bug>) -> Operator {
 
 /// Days of a fleet.
 pub(crate) fn simulation(bug: Option<Bug>) -> Simulation {
-    Simulation::new(move || operator(bug))
-        .objects("{apiVersion: sim.windlass.dev/v1, kind: Fleet, metadata: {name: one}, spec: {replicas: 3, image: a}}")
+    Simulation::new(move || with(bug))
+        .objects(SAMPLE)
         .change("{spec: {replicas: 1}}")
         .change("{spec: {replicas: 4}}")
         .change("{spec: {image: b}}")

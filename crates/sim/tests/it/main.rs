@@ -5,6 +5,7 @@
 
 mod bugs;
 mod fleet;
+mod guide;
 mod repeated;
 
 use fleet::{Bug, simulation};
@@ -38,7 +39,11 @@ fn a_bad_day_is_made_as_short_as_it_can_be_and_can_be_replayed() {
     let found = simulation(Some(Bug::NoWatch)).days(1000).search().unwrap();
     // It takes one Pod that goes behind the operator's back, and no fault at all.
     let parts: Vec<&str> = found.day.split(':').collect();
-    assert!(parts.len() == 3 && parts[1].split(',').count() == 1 && parts[2].is_empty(), "{found}\n{}", found.day);
+    assert!(
+        parts.len() == 3 && parts[1].split(',').count() == 1 && parts[2].is_empty(),
+        "{found}\n{}",
+        found.day
+    );
     let again = simulation(Some(Bug::NoWatch)).replay(&found.day);
     assert_eq!(again.unwrap_err().oracle, found.oracle);
 }

@@ -18,7 +18,7 @@ use crate::{network::Network, story::Story};
 const AGAIN: Duration = Duration::from_secs(1);
 
 /// How many runs may end at one moment of the paused clock.
-const MOST_AT_ONCE: usize = 2000;
+const MOST_AT_ONCE: usize = 500;
 
 pub(crate) type MakeOperator = dyn Fn() -> Operator + Send + Sync;
 

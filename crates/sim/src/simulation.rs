@@ -1,6 +1,6 @@
 //! The simulation of an operator: what an author sets, and the days that are lived.
 
-use std::{fmt, panic::Location, sync::Arc, time::Instant};
+use std::{fmt, ops::Range, panic::Location, sync::Arc, time::Instant};
 
 use windlass::{Kind, Operator, serde_json::Value};
 use windlass_cluster::{Builder, testing::documents};
@@ -206,13 +206,14 @@ impl Simulation {
         Runner::new(self.setup).replay(&day).map(drop)
     }
 
-    /// Everything that happened on a day: the operator's requests with their times and answers, and a digest of every version
-    /// of every object of all the usual kinds.
+    /// Everything that happened on each of these days: the operator's requests with their times and answers, and a digest of
+    /// every version of every object of all the usual kinds.
     ///
     /// The same seed gives the same record, or the operator draws from a chance, a clock or an order that is not the
     /// simulation's: a `HashMap`, `SystemTime::now`, a thread.
-    pub fn record(&self, seed: u64) -> String {
-        Runner::new(self.setup.clone()).record(seed)
+    pub fn record(&self, seeds: Range<u64>) -> Vec<String> {
+        let mut runner = Runner::new(self.setup.clone());
+        seeds.map(|seed| runner.record(seed)).collect()
     }
 
     fn edit(&mut self) -> &mut Setup {

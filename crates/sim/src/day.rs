@@ -21,7 +21,7 @@ use windlass_cluster::{
 use crate::{
     fault::Fault,
     network::{Entry, Network},
-    objects::Observer,
+    observer::Observer,
     oracle::{self, Broken},
     plan::{DISTURBED, Plan},
     replica::{Replica, system, webhook_service},

@@ -45,8 +45,10 @@
 mod chance;
 mod day;
 mod fault;
+mod found;
 mod network;
 mod objects;
+mod observer;
 mod oracle;
 mod plan;
 mod regressions;
@@ -58,5 +60,6 @@ mod simulation;
 mod story;
 mod user;
 
+pub use found::Found;
 pub use objects::Objects;
-pub use simulation::{Found, Simulation};
+pub use simulation::Simulation;

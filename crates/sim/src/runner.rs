@@ -23,10 +23,10 @@ use windlass::{
 
 use crate::{
     day::{self, Ends, Outcome, live},
+    found::Found,
     plan::{Plan, Written},
     setup::Setup,
     shrink::shrink,
-    simulation::Found,
     story,
 };
 

@@ -1,11 +1,12 @@
 //! The simulation of an operator: what an author sets, and the days that are lived.
 
-use std::{fmt, ops::Range, panic::Location, sync::Arc, time::Instant};
+use std::{ops::Range, panic::Location, sync::Arc, time::Instant};
 
 use windlass::{Kind, Operator, serde_json::Value};
 use windlass_cluster::{Builder, testing::documents};
 
 use crate::{
+    found::Found,
     objects::Objects,
     plan::Written,
     regressions::Regressions,
@@ -22,29 +23,6 @@ pub struct Simulation {
     setup: Arc<Setup>,
     days: u64,
     first: u64,
-}
-
-/// A day on which something was broken, made as short as it could be.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct Found {
-    /// The day, as `SIM_SEED` takes it.
-    pub day: String,
-    /// What was broken: `end`, `rest`, `writes-at-rest`, `orphan`, `finalizer`, `forbidden`, `observed-generation`,
-    /// `hot-loop`, `invariant`, `panic`, `user` or `start`.
-    pub oracle: &'static str,
-    /// The same in a sentence.
-    pub detail: String,
-    /// What happened, in order of time, one line each.
-    pub story: String,
-    /// How many days were well before it.
-    pub after: u64,
-}
-
-impl fmt::Display for Found {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}\n  broken ({}): {}", self.story, self.oracle, self.detail)
-    }
 }
 
 impl Simulation {

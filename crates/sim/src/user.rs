@@ -243,8 +243,13 @@ impl User<'_> {
         let mut found = Vec::new();
         for kind in self.setup.children.iter().filter(|kind| of(kind)) {
             let api = self.api(kind);
-            let list = api.list(&ListParams::default()).await.map_err(|error| error.to_string())?;
-            let owned = list.items.into_iter().filter(|one| one.metadata.owner_references.is_some());
+            let list = match api.list(&ListParams::default()).await {
+                Ok(list) => list.items,
+                // A kind that may not be served is not.
+                Err(Error::Api(status)) if status.code == 404 => continue,
+                Err(error) => return Err(error.to_string()),
+            };
+            let owned = list.into_iter().filter(|one| one.metadata.owner_references.is_some());
             found.extend(owned.filter_map(|one| Some((kind.clone(), one.metadata.name?))));
         }
         Ok(picked(&found, pick)

@@ -17,6 +17,7 @@ mod fidelity;
 mod generate;
 mod kubernetes;
 mod packaging;
+mod sim;
 mod tidy;
 
 use std::process::ExitCode;
@@ -46,6 +47,8 @@ enum Chore {
     Packaging(packaging::Args),
     /// controller-runtime's own suites with `windlass envtest` and with the real programs
     Envtest(envtest::Args),
+    /// The operators through many bad days, each from a seed
+    Sim(sim::Args),
     /// Check that no command compiles a crate of others' that another has compiled
     Features,
     /// Check the order of modules, the size of files, unused dependencies, and that ARCHITECTURE.md names every crate
@@ -68,6 +71,7 @@ pub fn main() -> ExitCode {
         Chore::Conformance(args) => conformance::run(&args),
         Chore::Packaging(args) => packaging::run(&args).map(|()| ExitCode::SUCCESS),
         Chore::Envtest(args) => envtest::run(&args).map(|()| ExitCode::SUCCESS),
+        Chore::Sim(args) => sim::run(&args),
         Chore::Features => features::run().map(|()| ExitCode::SUCCESS),
         Chore::Tidy => tidy::run().map(|()| ExitCode::SUCCESS),
         Chore::Api(args) => api::run(&args).map(|()| ExitCode::SUCCESS),

@@ -19,12 +19,15 @@ pub use windlass_apimachinery::{Clock, clock::TokioClock};
 pub struct Environment {
     clock: Arc<dyn Clock>,
     random: Arc<Mutex<StdRng>>,
+    /// How many watches there are must not change anybody's uid: what is drawn for them is drawn elsewhere.
+    timeouts: Arc<Mutex<StdRng>>,
 }
 
 impl Environment {
     /// An environment with the given clock, whose every random choice follows from `seed`.
     pub fn new(clock: impl Clock, seed: u64) -> Self {
-        Self { clock: Arc::new(clock), random: Arc::new(Mutex::new(StdRng::seed_from_u64(seed))) }
+        let random = |seed| Arc::new(Mutex::new(StdRng::seed_from_u64(seed)));
+        Self { clock: Arc::new(clock), random: random(seed), timeouts: random(!seed) }
     }
 
     /// The present moment.
@@ -56,7 +59,8 @@ impl Environment {
 
     /// A duration between `low` and `high`, for timeouts that must not all end at once.
     pub fn duration_between(&self, low: Duration, high: Duration) -> Duration {
-        self.with_random(|random| random.random_range(low..=high.max(low)))
+        let mut timeouts = self.timeouts.lock().unwrap_or_else(PoisonError::into_inner);
+        timeouts.random_range(low..=high.max(low))
     }
 
     fn with_random<T>(&self, use_it: impl FnOnce(&mut StdRng) -> T) -> T {
@@ -92,5 +96,12 @@ mod tests {
         assert_eq!(one.uid(), other.uid());
         assert_eq!(one.name_suffix(5), other.name_suffix(5));
         assert_ne!(one.uid(), one.uid());
+    }
+
+    #[tokio::test]
+    async fn a_watch_more_changes_nobodys_uid() {
+        let (one, other) = (environment(7), environment(7));
+        one.duration_between(Duration::ZERO, Duration::from_secs(1));
+        assert_eq!(one.uid(), other.uid());
     }
 }

@@ -15,6 +15,7 @@
 //! - With a data directory every write is on the disk before a watcher or, through [`Store::durable`], an
 //!   answer tells of it.
 
+mod announced;
 mod disk;
 mod draft;
 mod history;
@@ -402,7 +403,7 @@ impl Store {
                 let record = Record { table: table.clone(), change, object: Arc::clone(&object) };
                 log.append(Pending { record, before });
             }
-            None => state.announce([table], object.revision),
+            None => state.announce([table]),
         }
         object
     }

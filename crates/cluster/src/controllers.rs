@@ -137,6 +137,7 @@ impl Controllers {
             }
             let run = || async {
                 tokio::select! {
+                    biased;
                     () = node::run(nodes.clone(), client.clone(), clock.clone()) => {}
                     () = stop.cancelled() => {}
                 }

@@ -77,6 +77,7 @@ impl Restarts {
             tracing::error!(part, why, ?pause, "a part of the control plane died and is restarted");
             self.state().died.insert(part, (why.clone(), Instant::now() + pause + WELL));
             tokio::select! {
+                biased;
                 () = stop.cancelled() => return Err(why),
                 () = tokio::time::sleep(pause) => {}
             }

@@ -58,5 +58,7 @@ mod crash;
 mod environment;
 mod standing;
 
+pub use apply::{apply, delete, documents};
 pub use crash::{CrashTest, User, crash_at_every_write};
 pub use environment::Environment;
+pub use standing::{Normalise, standing};

@@ -228,8 +228,9 @@ impl Elector {
             }
             // A lease that is given back is seen at once; one whose holder died says nothing.
             tokio::select! {
-                () = tokio::time::sleep(self.config.retry_period) => {}
+                biased;
                 () = freed(&mut states) => {}
+                () = tokio::time::sleep(self.config.retry_period) => {}
             }
         }
     }

@@ -158,6 +158,7 @@ impl<K: QueueKey> Queue<K> {
             match deadline {
                 Some(at) => {
                     tokio::select! {
+                        biased;
                         () = notified => {}
                         () = tokio::time::sleep_until(at) => {}
                     }

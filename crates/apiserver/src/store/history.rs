@@ -6,9 +6,11 @@ use std::{
 };
 
 use bytes::Bytes;
-use tokio::sync::watch;
 
-use super::{Compacted, Key, Object};
+use super::{
+    Compacted, Key, Object,
+    announced::{Announcer, Listener},
+};
 
 /// What happened to an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,7 +71,7 @@ pub(super) struct History {
     /// Changes at or before this revision are forgotten.
     forgotten: u64,
     latest: u64,
-    changed: watch::Sender<u64>,
+    changed: Announcer,
 }
 
 impl History {
@@ -82,7 +84,7 @@ impl History {
             bytes: 0,
             forgotten,
             latest: revision,
-            changed: watch::Sender::new(revision),
+            changed: Announcer::default(),
         }
     }
 
@@ -137,8 +139,8 @@ impl History {
     }
 
     /// Wakes the watchers.
-    pub(super) fn announce(&self, revision: u64) {
-        self.changed.send_replace(revision);
+    pub(super) fn announce(&self) {
+        self.changed.announce();
     }
 
     /// The revision of the last change, or of the table's beginning.
@@ -147,7 +149,7 @@ impl History {
     }
 
     /// Tells of every later change.
-    pub(super) fn subscribe(&self) -> watch::Receiver<u64> {
+    pub(super) fn subscribe(&self) -> Listener {
         self.changed.subscribe()
     }
 

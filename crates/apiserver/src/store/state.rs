@@ -119,12 +119,12 @@ impl State {
     }
 
     /// Wakes the watchers of the tables.
-    pub(super) fn announce<'a>(&self, tables: impl IntoIterator<Item = &'a TableName>, revision: u64) {
+    pub(super) fn announce<'a>(&self, tables: impl IntoIterator<Item = &'a TableName>) {
         let mut last = None;
         // Changes come in runs of one table; waking it once a run is enough.
         for name in tables.into_iter().filter(|name| last.replace(*name) != Some(*name)) {
             if let Some(table) = self.tables.get(name) {
-                table.history.announce(revision);
+                table.history.announce();
             }
         }
     }

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use tokio::sync::watch;
 
 use super::{
     Compacted, Object, Snapshot, Store, Table, TableName,
+    announced::Listener,
     history::{Entry, Event},
     select,
 };
@@ -49,7 +49,7 @@ pub struct Watch {
     store: Arc<Store>,
     table: TableName,
     position: u64,
-    changed: watch::Receiver<u64>,
+    changed: Listener,
     initial: Option<Snapshot>,
 }
 
@@ -109,16 +109,13 @@ impl Watch {
             if !changes.is_empty() {
                 return Ok(changes);
             }
-            if self.changed.changed().await.is_err() {
-                // The table's sender lives as long as the store that we hold: this cannot end.
-                std::future::pending::<()>().await;
-            }
+            self.changed.changed().await;
         }
     }
 
     /// The changes that are there already, possibly none. Moves the cursor to the present if it got all.
     pub fn poll(&mut self) -> Result<Vec<WatchEvent>, Compacted> {
-        self.changed.mark_unchanged();
+        self.changed.see();
         // Before the state: what is visible now is in the history then.
         let visible = self.store.visible();
         let state = self.store.read();

@@ -107,6 +107,12 @@ impl Builder {
         self.change(|controllers| controllers.heartbeat = period)
     }
 
+    /// What every ConfigMap `kube-root-ca.crt` holds, in place of the certificate of the cluster's own authority: that one is
+    /// made anew every time, whatever the seed.
+    pub fn root_ca(self, certificate: impl Into<String>) -> Self {
+        self.change(|controllers| controllers.root_ca = Some(certificate.into()))
+    }
+
     /// Which controllers run.
     pub fn controllers(mut self, controllers: Controllers) -> Self {
         self.controllers = Some(controllers);

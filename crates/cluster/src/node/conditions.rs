@@ -53,6 +53,11 @@ pub(super) fn of(pod: &Pod, status: &PodStatus, sandbox: bool, now: Timestamp) -
     all
 }
 
+/// Whether the status says that there is a sandbox.
+pub(super) fn has_sandbox(status: &PodStatus) -> bool {
+    status.conditions.iter().flatten().any(|one| one.type_ == OWN[0] && one.status == "True")
+}
+
 fn condition(pod: &Pod, status: &PodStatus, type_: &str, verdict: Verdict, now: Timestamp) -> PodCondition {
     let text = if verdict.holds { "True" } else { "False" };
     let old = status.conditions.iter().flatten().find(|old| old.type_ == type_ && old.status == text);

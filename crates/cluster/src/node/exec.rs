@@ -100,6 +100,7 @@ impl Simulated {
             let note = "windlass: attached, but this container is simulated and prints nothing: this waits for its end";
             console.note(note).await;
             tokio::select! {
+                biased;
                 () = ended => {}
                 () = console.ignore() => {}
             }
@@ -108,6 +109,7 @@ impl Simulated {
         let world = World::gather(&self.client, &pod, &name, found).await;
         let world = world.ok_or(Error::Container(name))?;
         tokio::select! {
+            biased;
             code = self.execute(&command, &world, &mut console) => Ok(code),
             () = ended => Ok(KILLED),
         }
@@ -156,8 +158,9 @@ impl Simulated {
                 Step::Wait(time) => {
                     let over = tokio::time::sleep(time.unwrap_or(Duration::MAX));
                     tokio::select! {
-                        () = over => {}
+                        biased;
                         () = console.interrupted() => return INTERRUPTED,
+                        () = over => {}
                     }
                 }
                 Step::Copy => loop {

@@ -253,7 +253,9 @@ fn advance(scene: &Scene<'_>, age: Duration) -> Step {
         && debug == old.ephemeral_container_statuses
         && old.observed_generation == scene.pod.metadata.generation;
     if same {
-        return Step::nothing(scene, moves.next);
+        // Nothing has happened here; but others may have said that the Pod is not ready, while the node was down.
+        let status = scene.finish(old.clone(), conditions::has_sandbox(&old));
+        return Step { status, ..Step::nothing(scene, moves.next) };
     }
     let mut status = old;
     status.ephemeral_container_statuses = debug;

@@ -11,14 +11,14 @@ use windlass::{
 };
 
 /// Applies an object; one without a namespace whose kind needs one goes into `namespace`.
-pub(super) async fn apply(client: &Client, namespace: &str, object: &Value) -> Result<DynamicObject, Error> {
+pub async fn apply(client: &Client, namespace: &str, object: &Value) -> Result<DynamicObject, Error> {
     let (api, name) = place(client, namespace, object).await?;
     let params = PatchParams::apply("kubectl").force();
     api.patch(&name, &params, &Patch::Apply(object)).await
 }
 
 /// Deletes an object; one that is not there is no error.
-pub(super) async fn delete(client: &Client, namespace: &str, object: &Value) -> Result<(), Error> {
+pub async fn delete(client: &Client, namespace: &str, object: &Value) -> Result<(), Error> {
     let (api, name) = place(client, namespace, object).await?;
     match api.delete(&name, &DeleteParams::background()).await {
         Err(Error::Api(status)) if status.is_not_found() => Ok(()),
@@ -49,7 +49,11 @@ async fn place(
 }
 
 /// The documents of a YAML stream.
-pub(super) fn documents(yaml: &str) -> Vec<Value> {
+///
+/// # Panics
+///
+/// When it is no YAML.
+pub fn documents(yaml: &str) -> Vec<Value> {
     let documents: Vec<Value> =
         serde_saphyr::from_multiple(yaml).unwrap_or_else(|error| panic!("this is no YAML: {error}\n{yaml}"));
     documents.into_iter().filter(|document| !document.is_null()).collect()

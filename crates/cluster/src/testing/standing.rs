@@ -16,10 +16,14 @@ use windlass::{
 };
 
 /// What a test of its own makes of an object before it is compared.
-pub(super) type Normalise = dyn Fn(&mut Value) + Send + Sync;
+pub type Normalise = dyn Fn(&mut Value) + Send + Sync;
 
-/// The objects of these kinds, one line each.
-pub(super) async fn standing(client: &Client, kinds: &[Kind], normalise: &Normalise) -> Vec<String> {
+/// The objects of these kinds, one line each, sorted: what two lives of an operator must have in common.
+///
+/// # Panics
+///
+/// When a kind cannot be listed.
+pub async fn standing(client: &Client, kinds: &[Kind], normalise: &Normalise) -> Vec<String> {
     let mut objects = Vec::new();
     for kind in kinds {
         objects.extend(list(client, kind).await);

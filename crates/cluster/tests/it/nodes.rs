@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use windlass::{
-    k8s_openapi::api::core::v1::{Node, Pod},
+    k8s_openapi::api::{
+        apps::v1::Deployment,
+        core::v1::{Node, Pod},
+    },
     kube::{
         Api, Client,
         api::{DeleteParams, Patch, PatchParams},
@@ -63,6 +66,25 @@ async fn pods_leave_a_node_that_is_down_after_five_minutes() {
         node.is_some_and(|n| n.spec.as_ref().is_none_or(|s| s.taints.is_none()))
     })
     .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn pods_of_a_node_that_comes_back_in_time_are_ready_again() {
+    let cluster = Cluster::builder().nodes(2).heartbeat(None).start().await.unwrap();
+    let client = cluster.client();
+    wait_ready(&client, "windlass-2", "True").await;
+    create(&client, &deployment("web", 4)).await;
+    wait_complete(&client, "web").await;
+    simulate(&client, "windlass-1", json!("down")).await;
+    wait_ready(&client, "windlass-1", "Unknown").await;
+    wait(api::<Deployment>(&client), "web", "short of two", |web| {
+        web.and_then(|web| web.status.as_ref()?.ready_replicas) == Some(2)
+    })
+    .await;
+    tokio::time::sleep(Duration::from_mins(4)).await;
+    simulate(&client, "windlass-1", json!(null)).await;
+    wait_complete(&client, "web").await;
+    assert_eq!(pods_of(&client, "web").await.len(), 4, "they are the Pods from before");
 }
 
 #[tokio::test(start_paused = true)]

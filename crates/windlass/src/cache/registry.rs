@@ -211,6 +211,7 @@ impl Caches {
             let mut running = JoinSet::new();
             loop {
                 tokio::select! {
+                    biased;
                     launched = added.recv() => {
                         let Some((watch, stop)) = launched else { return };
                         let task = watch.run(link.clone());

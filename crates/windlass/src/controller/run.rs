@@ -198,8 +198,9 @@ async fn work(worker: Arc<Worker>, concurrency: usize, stop: Stop) {
     }
     loop {
         tokio::select! {
-            () = stop.drain.cancelled() => break,
+            biased;
             () = stop.fence.cancelled() => return workers.shutdown().await,
+            () = stop.drain.cancelled() => break,
             Some(ended) = workers.join_next() => {
                 let why = ended.err().map_or_else(|| "it returned".to_owned(), told);
                 let pause = worker.health.died(why.clone());
@@ -216,8 +217,9 @@ async fn work(worker: Arc<Worker>, concurrency: usize, stop: Stop) {
     worker.queue.close();
     loop {
         let joined = tokio::select! {
-            joined = workers.join_next() => joined,
+            biased;
             () = stop.fence.cancelled() => return workers.shutdown().await,
+            joined = workers.join_next() => joined,
         };
         match joined {
             None => return,

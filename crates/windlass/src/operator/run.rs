@@ -332,6 +332,8 @@ impl Supervised<'_> {
         let stop = CancellationToken::new();
         let mut leading = std::pin::pin!(lead::lead(settings, caches, prepared, tasks, &stop));
         let cause = tokio::select! {
+            // In this order everywhere, so that a run can be repeated.
+            biased;
             () = shutdown => Ok(()),
             error = self.background.ended() => Err(error),
             error = self.lasting.ended() => Err(error),

@@ -79,8 +79,9 @@ impl Task {
             Ok(())
         };
         tokio::select! {
-            ended = run => ended,
+            biased;
             () = stop.fence.cancelled() => Ok(()),
+            ended = run => ended,
         }
     }
 }
@@ -117,6 +118,7 @@ impl TaskContext {
     /// Waits; less if the operator shuts down meanwhile. Returns whether to go on.
     pub async fn sleep(&self, time: std::time::Duration) -> bool {
         tokio::select! {
+            biased;
             () = self.stop.cancelled() => false,
             () = tokio::time::sleep(time) => true,
         }

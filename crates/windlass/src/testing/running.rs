@@ -86,6 +86,7 @@ impl Running {
             handle.ready().await;
         };
         tokio::select! {
+            biased;
             () = ready => {}
             ended = &mut self.task => match ended {
                 Ok(Err(error)) => panic!("the operator has not started: {}", chain(&error)),

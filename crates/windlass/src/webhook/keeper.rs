@@ -94,8 +94,9 @@ impl Keeper {
                 }
             };
             tokio::select! {
-                () = tokio::time::sleep(pause) => {}
+                biased;
                 Some(()) = changes.next() => {}
+                () = tokio::time::sleep(pause) => {}
             }
         }
     }

@@ -145,7 +145,7 @@ impl Serving {
         };
         let until = keep.token.clone().cancelled_owned();
         let keeping = async move {
-            tokio::select! { () = keeping => {}, () = until => {} }
+            tokio::select! { biased; () = until => {}, () = keeping => {} }
         };
         tracing::info!(address = %server.address, "serving webhooks");
         let tasks = vec![

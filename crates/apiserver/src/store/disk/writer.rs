@@ -170,7 +170,7 @@ impl Writer {
         self.shared.set_durable(last);
         self.shared.tell(last);
         let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
-        state.announce(self.batch.iter().map(|pending| &pending.record.table), last);
+        state.announce(self.batch.iter().map(|pending| &pending.record.table));
         drop(state);
         self.batch.clear();
         Ok(())

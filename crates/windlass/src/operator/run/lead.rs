@@ -37,6 +37,7 @@ pub(super) async fn lead(
 ) -> Result<(), RunError> {
     let watches = caches.watches();
     tokio::select! {
+        biased;
         () = stop.cancelled() => return Ok(()),
         synced = settings.waiting.synced(&watches) => synced?,
     }
@@ -52,6 +53,7 @@ pub(super) async fn lead(
     let mut give_up_when_refused = settings.waiting.alone;
     loop {
         tokio::select! {
+            biased;
             () = stop.cancelled() => {
                 elector.release().await;
                 return Ok(());
@@ -88,6 +90,7 @@ async fn term(
     let watches = caches.watches();
     let mut lost = std::pin::pin!(elector.keep());
     tokio::select! {
+        biased;
         error = &mut lost => return Err(error.into()),
         () = stop.cancelled() => return Ok(()),
         () = sync::caught_up(&watches) => {}
@@ -148,6 +151,7 @@ impl Crew {
                 format!("controller {name}"),
                 Box::pin(async move {
                     tokio::select! {
+                        biased;
                         () = stop.drain.cancelled() => return,
                         () = stop.fence.cancelled() => return,
                         () = sync::has_needs(&name, &needs) => begun.store(true, Ordering::Relaxed),
@@ -174,18 +178,20 @@ impl Crew {
         let mut workers = self.start(settings, &stop);
         let mut lost = std::pin::pin!(lost);
         let result = tokio::select! {
+            biased;
+            error = &mut lost => return fence(&stop, self.fence, &mut workers, error).await,
             () = shutdown.cancelled() => Ok(()),
             error = workers.ended() => Err(error),
             error = self.streams.ended() => Err(error),
-            error = &mut lost => return fence(&stop, self.fence, &mut workers, error).await,
         };
         stop.drain.cancel();
         // The lease is kept until the last run has ended.
         let limit = settings.drain;
         let drained = tokio::select! {
+            biased;
+            error = &mut lost => fence(&stop, self.fence, &mut workers, error).await,
             () = workers.joined() => Ok(()),
             () = tokio::time::sleep(limit) => Err(RunError::NotDrained { limit }),
-            error = &mut lost => fence(&stop, self.fence, &mut workers, error).await,
         };
         workers.stop().await;
         result.and(drained)

@@ -90,6 +90,7 @@ generated:
     cargo metadata --locked --format-version 1 > /dev/null
     cd xtask/testbed && go mod tidy -diff
     cd xtask/registry && go mod tidy -diff
+    cd xtask/kwok && go mod tidy -diff
     cd bench/controller-runtime && go mod tidy -diff
     cd xtask/packaging/helm && go mod tidy -diff
     cd xtask/packaging/olm && go mod tidy -diff

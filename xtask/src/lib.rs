@@ -15,6 +15,7 @@ mod fidelity;
 mod generate;
 mod kubernetes;
 mod packaging;
+mod scenarios;
 mod tidy;
 
 use std::process::ExitCode;
@@ -42,6 +43,8 @@ enum Chore {
     Conformance(conformance::Args),
     /// What is packed for Helm and OLM, held against those who read it
     Packaging(packaging::Args),
+    /// The built-in controllers beside those of Kubernetes, scenario by scenario
+    Scenarios(scenarios::Args),
     /// Check that no command compiles a crate of others' that another has compiled
     Features,
     /// Check the order of modules, the size of files, and that ARCHITECTURE.md names every crate
@@ -61,6 +64,7 @@ pub fn main() -> ExitCode {
         Chore::Fidelity(args) => fidelity::run(&args).map(|()| ExitCode::SUCCESS),
         Chore::Conformance(args) => conformance::run(&args),
         Chore::Packaging(args) => packaging::run(&args).map(|()| ExitCode::SUCCESS),
+        Chore::Scenarios(args) => scenarios::run(&args).map(|()| ExitCode::SUCCESS),
         Chore::Features => features::run().map(|()| ExitCode::SUCCESS),
         Chore::Tidy => tidy::run().map(|()| ExitCode::SUCCESS),
         Chore::Generate(args) => generate::run(&args).map(|()| ExitCode::SUCCESS),

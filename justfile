@@ -95,6 +95,7 @@ generated:
     cd xtask/testbed && go mod tidy -diff
     cd xtask/testbed/oldest && go mod tidy -diff
     cd xtask/registry && go mod tidy -diff
+    cd xtask/kwok && go mod tidy -diff
     cd bench/controller-runtime && go mod tidy -diff
     cd xtask/packaging/helm && go mod tidy -diff
     cd xtask/packaging/olm && go mod tidy -diff

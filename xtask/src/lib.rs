@@ -18,6 +18,7 @@ mod generate;
 mod kubernetes;
 mod packaging;
 mod sim;
+mod scenarios;
 mod tidy;
 
 use std::process::ExitCode;
@@ -49,6 +50,8 @@ enum Chore {
     Envtest(envtest::Args),
     /// The operators through many bad days, each from a seed
     Sim(sim::Args),
+    /// The built-in controllers beside those of Kubernetes, scenario by scenario
+    Scenarios(scenarios::Args),
     /// Check that no command compiles a crate of others' that another has compiled
     Features,
     /// Check the order of modules, the size of files, unused dependencies, and that ARCHITECTURE.md names every crate
@@ -72,6 +75,7 @@ pub fn main() -> ExitCode {
         Chore::Packaging(args) => packaging::run(&args).map(|()| ExitCode::SUCCESS),
         Chore::Envtest(args) => envtest::run(&args).map(|()| ExitCode::SUCCESS),
         Chore::Sim(args) => sim::run(&args),
+        Chore::Scenarios(args) => scenarios::run(&args).map(|()| ExitCode::SUCCESS),
         Chore::Features => features::run().map(|()| ExitCode::SUCCESS),
         Chore::Tidy => tidy::run().map(|()| ExitCode::SUCCESS),
         Chore::Api(args) => api::run(&args).map(|()| ExitCode::SUCCESS),

@@ -89,10 +89,7 @@ impl Reconciler for Autoscalers {
         autoscaler: Arc<HorizontalPodAutoscaler>,
         ctx: &Context<HorizontalPodAutoscaler>,
     ) -> Result<Action, Error> {
-        let status = HorizontalPodAutoscalerStatus {
-            observed_generation: autoscaler.metadata.generation,
-            ..autoscaler.status.clone().unwrap_or_default()
-        };
+        let status = autoscaler.status.clone().unwrap_or_default();
         let mut run = Run { ctx, autoscaler, status, memory: &self.memory };
         let scaled = Box::pin(run.scale()).await;
         ctx.patch_status(&*run.autoscaler, &run.status).await?;
@@ -125,18 +122,32 @@ impl Run<'_> {
         let api = match self.target().await {
             Ok(api) => api,
             Err(error) => {
-                self.fail_scale(&error);
+                let target = &self.autoscaler.spec.scale_target_ref;
+                let group = target.api_version.as_deref().and_then(|version| version.split_once('/'));
+                let (kind, group) = (&target.kind, group.map_or("", |(group, _)| group));
+                let why = match error {
+                    windlass::kube::Error::Api(_) | windlass::kube::Error::Discovery(_) => {
+                        format!("no matches for kind {kind:?} in group {group:?}")
+                    }
+                    error => error.to_string(),
+                };
+                self.fail_scale(&why);
                 return Ok(());
             }
         };
         let name = self.autoscaler.spec.scale_target_ref.name.clone();
         let scale = match api.get_scale(&name).await {
             Ok(scale) => scale,
+            Err(windlass::kube::Error::Api(status)) => {
+                self.fail_scale(&status.message);
+                return Ok(());
+            }
             Err(error) => {
-                self.fail_scale(&error);
+                self.fail_scale(&error.to_string());
                 return Ok(());
             }
         };
+        self.status.observed_generation = self.autoscaler.metadata.generation;
         let get = "the HPA controller was able to get the target's current scale";
         self.put(ABLE, "True", "SucceededGetScale", get);
         let current = scale.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(0);
@@ -152,6 +163,12 @@ impl Run<'_> {
         api.patch_scale(&name, &params, &patch).await.map_err(Error::Scale)?;
         let note = format!("the HPA controller was able to update the target scale to {}", goal.replicas);
         self.put(ABLE, "True", "SucceededRescale", &note);
+        let (zero, why, note) = if goal.replicas == 0 {
+            ("True", "ScaledToZero", "the HPA controller scaled the workload to zero")
+        } else {
+            ("False", "NotScaledToZero", "the HPA controller did not scale the workload to zero")
+        };
+        self.put("ScaledToZero", zero, why, note);
         let note = format!("New size: {}; reason: {}", goal.replicas, goal.reason);
         self.ctx.event(Event::normal("SuccessfulRescale", note).action("Rescale"));
         self.status.last_scale_time = Some(Time(self.ctx.now()));
@@ -169,10 +186,10 @@ impl Run<'_> {
         Ok(Api::namespaced_with(self.ctx.client().clone(), namespace, &resource))
     }
 
-    fn fail_scale(&mut self, error: &windlass::kube::Error) {
-        let note = format!("the HPA controller was unable to get the target's current scale: {error}");
+    fn fail_scale(&mut self, why: &str) {
+        let note = format!("the HPA controller was unable to get the target's current scale: {why}");
         self.put(ABLE, "False", "FailedGetScale", &note);
-        self.ctx.event(Event::warning("FailedGetScale", error.to_string()).action("Rescale"));
+        self.ctx.event(Event::warning("FailedGetScale", why).action("Rescale"));
     }
 
     fn remember<T>(&self, change: impl FnOnce(&mut limits::Memory, windlass::jiff::Timestamp) -> T) -> T {

@@ -13,7 +13,7 @@ use windlass::{
 
 use crate::{
     autoscaler, cron_job, daemon_set, deployment, disruption, endpoint_slice, garbage, job,
-    namespace::{self, defaults},
+    namespace::{self, defaults, tokens},
     node::{self, Nodes, Timing},
     pod_gc, quota, replica_set, replication_controller,
     restarts::Restarts,
@@ -174,6 +174,7 @@ impl Controllers {
             operator = operator
                 .controller(namespace::controller())
                 .controller(defaults::accounts())
+                .controller(tokens::controller())
                 .controller(defaults::api_service());
         }
         if let Some(authority) = &self.root_ca {

@@ -53,8 +53,9 @@ impl Reconciler for CronJobs {
         let status = cron.status.clone().unwrap_or_default();
         let mut run = Run { ctx, cron, spec, status };
         let jobs = ctx.owned::<Job>()?;
-        let synced = run.sync(&jobs).await;
+        // First: of a Job that is not remembered nobody is told that it has ended.
         let cleaned = run.clean_up(&jobs).await;
+        let synced = run.sync(&jobs).await;
         // What was started must be known, whatever else went wrong: a run that is forbidden to overlap depends on it.
         ctx.patch_status(&*run.cron, &run.status).await?;
         crate::retry_conflicts(synced.and_then(|action| cleaned.map(|()| action)))

@@ -89,6 +89,8 @@ struct Run<'a> {
     deployment: Arc<Deployment>,
     spec: DeploymentSpec,
     status: DeploymentStatus,
+    /// Whether it was paused until this run.
+    resumed: bool,
 }
 
 /// The ReplicaSets of a Deployment: the one of its present template, and the others, oldest first.
@@ -116,7 +118,7 @@ impl<'a> Run<'a> {
     fn new(deployment: Arc<Deployment>, ctx: &'a Context<Deployment>) -> Self {
         let spec = deployment.spec.clone();
         let status = deployment.status.clone().unwrap_or_default();
-        Self { ctx, deployment, spec, status }
+        Self { ctx, deployment, spec, status, resumed: false }
     }
 
     async fn reconcile(mut self) -> windlass::Result<Action> {
@@ -128,8 +130,10 @@ impl<'a> Run<'a> {
         let all = claim::claim(&self.deployment, &self.spec, self.ctx).await?;
         let mut sets = revision::split(&self.spec, all);
         let going = pods::is_terminating(&self.deployment.metadata);
-        if !going {
-            status::note_pause(&mut self.status, &self.spec, self.ctx.now());
+        if !going && status::note_pause(&mut self.status, &self.spec, self.ctx.now()) {
+            // Written at once: what the rollout says next is progress, not a beginning.
+            self.deployment = self.ctx.patch_status(&*self.deployment, &self.status).await?;
+            self.resumed = true;
         }
         self.keep_revision(&mut sets).await?;
         if going {
@@ -199,7 +203,7 @@ impl<'a> Run<'a> {
 
     /// Writes the status, and says when to look again for lack of progress.
     async fn write(self, sets: &Sets, rollout: bool) -> windlass::Result<Action> {
-        let Self { ctx, deployment, spec, status } = self;
+        let Self { ctx, deployment, spec, status, .. } = self;
         let now = ctx.now();
         let mut new = status::counted(&deployment, &spec, status, sets, now);
         if rollout {

@@ -94,18 +94,19 @@ impl Reconciler for Slices {
         };
         let external =
             service.spec.as_ref().is_some_and(|spec| spec.type_.as_deref() == Some("ExternalName"));
+        // A name has no slices; those from before it was one stay, as they do in Kubernetes.
+        if external {
+            return Ok(Action::await_change());
+        }
         let wanted = service.spec.as_ref().and_then(|spec| spec.selector.as_ref());
-        let mut selected = if external { Vec::new() } else { ctx.indexed::<Pod>(BY_LABEL, &place)? };
+        let mut selected = ctx.indexed::<Pod>(BY_LABEL, &place)?;
         selected.retain(|pod| selector::contains(wanted, pod.metadata.labels.as_ref()));
         let existing = ctx.owned::<EndpointSlice>()?;
         let plan = build::plan(&service, &selected, &existing, &zones(&selected, ctx)?);
-        let whole = (!external).then(|| endpoints::build(&service, &selected));
+        let whole = endpoints::build(&service, &selected);
         let done = async {
             carry_out(plan, ctx).await?;
-            match whole {
-                Some(whole) => mirror(whole, ctx).await,
-                None => Ok(()),
-            }
+            mirror(whole, ctx).await
         };
         crate::retry_conflicts(done.await.map(|()| Action::await_change()))
     }

@@ -20,6 +20,7 @@ use crate::{
 
 pub(crate) mod defaults;
 mod status;
+pub(crate) mod tokens;
 
 use status::Content;
 

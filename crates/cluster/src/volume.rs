@@ -25,6 +25,7 @@ pub(crate) mod class;
 pub(crate) mod ephemeral;
 mod expansion;
 mod provision;
+mod unused;
 pub(crate) mod volumes;
 
 /// The node for which a claim that waits for its first consumer gets its volume.

@@ -137,6 +137,11 @@ impl Recorder {
         Self { reporter, sender: self.sender.clone() }
     }
 
+    /// Whether events are a component's of Kubernetes.
+    pub(crate) fn is_of_component(&self) -> bool {
+        self.reporter.source.is_some()
+    }
+
     /// Records an event about an object. Never waits, never fails.
     pub fn publish(&self, regarding: ObjectReference, event: Event) {
         let record = Record { reporter: self.reporter.clone(), regarding, event };

@@ -161,6 +161,11 @@ impl Registry {
         let vanishes = grace == 0 && resource.may_vanish(&new);
         if vanishes {
             if !dry_run {
+                let mut current = Arc::clone(current);
+                if resource.strategy.marked_first && !is_deleting(old) {
+                    self.mark(resource, &mut new, grace);
+                    current = self.commit_change(resource, &current, &resource.to_storage(new.clone()))?;
+                }
                 let draft = Draft::encode(&new, resource.fields_of(&new));
                 let last = self.store().delete(&resource.table, &current.key, current.revision, draft)?;
                 (resource.strategy.after_removal)(self, resource, &last);

@@ -71,6 +71,8 @@ pub(crate) struct Strategy {
     pub(super) grace_period: fn(&Value, Option<i64>) -> i64,
     /// Whether its end is a matter of seconds at all.
     pub(super) has_grace_period: bool,
+    /// Whether an object that goes at once is seen on its way all the same: marked first, then removed.
+    pub(super) marked_first: bool,
     /// What an object looks like while it waits for its end.
     pub(super) terminating: fn(&mut Value),
     /// Whether a deleted object without finalizers can go.
@@ -211,6 +213,7 @@ impl Strategy {
         begin_deletion: |_, _| {},
         grace_period: |_, _| 0,
         has_grace_period: true,
+        marked_first: false,
         terminating: |_| {},
         may_vanish: |_| true,
         orphans_by_default: false,

@@ -198,7 +198,13 @@ impl Run<'_> {
             let note = format!("Scaled up replica set {name} from 0 to {size}");
             self.ctx.event(Event::normal("ScalingReplicaSet", note).action("ScalingReplicaSet"));
         }
-        status::note_created(&mut self.status, &self.spec, &name, self.ctx.now());
+        if !self.resumed {
+            status::note_created(&mut self.status, &self.spec, &name, self.ctx.now());
+            // A rollout of nothing is over in the same run, and its beginning is told all the same.
+            if limits::desired(&self.spec) == 0 {
+                self.deployment = self.ctx.patch_status(&*self.deployment, &self.status).await?;
+            }
+        }
         self.set_revision(number(&created.metadata)).await?;
         sets.new = Some(created.clone());
         Ok(created)

@@ -75,11 +75,12 @@ fn is_because(condition: Option<&DeploymentCondition>, reason: &str) -> bool {
     condition.is_some_and(|condition| condition.reason.as_deref() == Some(reason))
 }
 
-/// Notes that the Deployment was paused or resumed: the time in between does not count as lack of progress.
-pub(super) fn note_pause(status: &mut DeploymentStatus, spec: &DeploymentSpec, now: Timestamp) {
+/// Notes that the Deployment was paused or resumed: the time in between does not count as lack of progress. Returns
+/// whether it was resumed.
+pub(super) fn note_pause(status: &mut DeploymentStatus, spec: &DeploymentSpec, now: Timestamp) -> bool {
     let current = find(status, PROGRESSING);
     if deadline(spec).is_none() || is_because(current, TIMED_OUT) {
-        return;
+        return false;
     }
     let paused = spec.paused == Some(true);
     let known = is_because(current, PAUSED);
@@ -89,6 +90,7 @@ pub(super) fn note_pause(status: &mut DeploymentStatus, spec: &DeploymentSpec, n
         let message = "Deployment is resumed".into();
         set(status, condition(PROGRESSING, "Unknown", "DeploymentResumed", message, now));
     }
+    !paused && known
 }
 
 /// Notes that the new ReplicaSet was there already.

@@ -1,6 +1,6 @@
 //! The Endpoints object of a Service, for those who still read it. Pure.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use windlass::k8s_openapi::{
     api::{
@@ -31,7 +31,8 @@ pub(super) fn build(service: &Service, pods: &[Arc<Pod>]) -> Endpoints {
         labels.insert(HEADLESS.into(), String::new());
     }
     let mut left = MOST;
-    let subsets: Vec<EndpointSubset> = build::endpoints(service, pods)
+    let portless = service.spec.as_ref().is_none_or(|spec| spec.ports.iter().flatten().next().is_none());
+    let subsets: Vec<EndpointSubset> = repacked(build::endpoints(service, pods), portless)
         .into_iter()
         .map(|(ports, endpoints)| subset(&ports, &endpoints, &mut left))
         .filter(|subset| subset.addresses.is_some() || subset.not_ready_addresses.is_some())
@@ -45,6 +46,28 @@ pub(super) fn build(service: &Service, pods: &[Arc<Pod>]) -> Endpoints {
         },
         subsets: Some(subsets).filter(|subsets| !subsets.is_empty()),
     }
+}
+
+/// Groups by ports: those with the same addresses are together. Without a port of the Service's an address is left out,
+/// unless the Service has none at all.
+fn repacked(
+    groups: BTreeMap<build::Ports, Vec<Endpoint>>,
+    portless: bool,
+) -> Vec<(build::Ports, Vec<Endpoint>)> {
+    let mut by_port: BTreeMap<build::Ports, Vec<Endpoint>> = BTreeMap::new();
+    for (ports, endpoints) in groups {
+        let none = (portless && ports.is_empty()).then(Vec::new);
+        for port in none.into_iter().chain(ports.into_iter().map(|port| vec![port])) {
+            by_port.entry(port).or_default().extend(endpoints.iter().cloned());
+        }
+    }
+    let mut packed: BTreeMap<Vec<Vec<String>>, (build::Ports, Vec<Endpoint>)> = BTreeMap::new();
+    for (port, mut endpoints) in by_port {
+        endpoints.sort_by_cached_key(|one| one.addresses.clone());
+        let addresses = endpoints.iter().map(|one| one.addresses.clone()).collect();
+        packed.entry(addresses).or_insert_with(|| (Vec::new(), endpoints)).0.extend(port);
+    }
+    packed.into_values().collect()
 }
 
 fn subset(ports: &build::Ports, endpoints: &[Endpoint], left: &mut usize) -> EndpointSubset {

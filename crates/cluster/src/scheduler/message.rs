@@ -30,9 +30,10 @@ pub(super) fn of(refusals: &[Refusal], preemption: &Preemption) -> String {
     format!("0/{nodes} nodes are available: {}. {}", histogram(refusals, 0), told(preemption, nodes))
 }
 
-/// The message when it is not the nodes that will not do.
+/// The message when it is not the nodes that will not do. Kubernetes' preemption then misses what it knows about nodes,
+/// and says so.
 pub(super) fn refused_by_all(reason: &str, nodes: usize) -> String {
-    format!("0/{nodes} nodes are available: {reason}. {}", told(&Preemption::Hopeless(Vec::new()), nodes))
+    format!("0/{nodes} nodes are available: {reason}. not found")
 }
 
 fn told(preemption: &Preemption, nodes: usize) -> String {

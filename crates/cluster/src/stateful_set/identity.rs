@@ -86,9 +86,10 @@ pub(super) fn pod(
     revision: &str,
     ordinal: i32,
 ) -> Pod {
-    let name = format!("{}-{ordinal}", set.metadata.name.as_deref().unwrap_or_default());
-    let mut pod = pod_control::from_template(template, "");
-    pod.metadata.generate_name = None;
+    let prefix = format!("{}-", set.metadata.name.as_deref().unwrap_or_default());
+    let name = format!("{prefix}{ordinal}");
+    // The prefix stays beside the name, as Kubernetes leaves it there.
+    let mut pod = pod_control::from_template(template, &prefix);
     pod.metadata.name = Some(name.clone());
     identify(&mut pod, ordinal);
     pod.metadata.labels.get_or_insert_default().insert(history::HASH.into(), revision.to_owned());

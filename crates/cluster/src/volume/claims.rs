@@ -17,7 +17,11 @@ use windlass::{
 
 use super::{
     BIND_COMPLETED, BOUND_BY_CONTROLLER, CLAIM_USERS, SELECTED_NODE, annotation, binding, capacity,
-    claim_users, class::PROVISIONER, class_of, expansion, is_bound, provision, waits_for_consumer,
+    claim_users,
+    class::PROVISIONER,
+    class_of, expansion, is_bound,
+    provision::{self, PROVISIONED_BY},
+    unused, waits_for_consumer,
 };
 use crate::pods;
 
@@ -92,6 +96,7 @@ async fn reconcile(
     };
     let Some(volume) = volume else { return pend(&claim, ctx).await };
     let claim = bind(&claim, &volume, ctx).await?;
+    let claim = unused::note(claim, &users, ctx).await?;
     let mounted = users.iter().any(|pod| pods::phase(pod) == "Running");
     expansion::expand(&claim, &volume, mounted, ctx).await
 }
@@ -261,6 +266,10 @@ async fn bind(
                 annotations.insert(BOUND_BY_CONTROLLER.into(), "yes".into());
             }
             annotations.insert(BIND_COMPLETED.into(), "yes".into());
+            // The node was chosen for a provisioner, who had nothing to do.
+            if annotation(&volume.metadata, PROVISIONED_BY).is_none() {
+                annotations.remove(SELECTED_NODE);
+            }
         })
         .await?;
     if is_bound(&claim) {

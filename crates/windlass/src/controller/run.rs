@@ -293,6 +293,8 @@ enum Ended {
         text: String,
         category: &'static str,
         retryable: bool,
+        /// Whether it is an error of this crate, to which the reconciler has given no reason of its own.
+        unnamed: bool,
     },
     /// The run has succeeded, but the detached children could not be deleted.
     NotReleased(Error),
@@ -306,11 +308,13 @@ struct Judged {
     verdict: RunResult,
     /// A reason and a message, if it failed.
     failure: Option<(&'static str, String)>,
+    /// Whether the reason is the reconciler's own.
+    named: bool,
 }
 
 impl Judged {
     fn fine(outcome: Outcome, verdict: RunResult) -> Self {
-        Self { outcome, verdict, failure: None }
+        Self { outcome, verdict, failure: None, named: true }
     }
 
     /// The failure, for a record.
@@ -319,7 +323,7 @@ impl Judged {
     }
 
     fn failed(outcome: Outcome, verdict: RunResult, reason: &'static str, message: String) -> Self {
-        Self { outcome, verdict, failure: Some((reason, message)) }
+        Self { outcome, verdict, failure: Some((reason, message)), named: true }
     }
 }
 
@@ -380,6 +384,7 @@ fn failed<E: ReconcileError>(error: &E) -> Ended {
         text: chain(error.as_error()),
         category: error.category(),
         retryable: error.retryable(),
+        unnamed: error.as_error().is::<Error>(),
     }));
     told.unwrap_or_else(|panic| Ended::Panicked(panic_text(&*panic)))
 }
@@ -408,7 +413,10 @@ impl Worker {
             }
             .instrument(span);
             let judged = runs::within(record.clone(), attempt).await;
-            if let (Some(object), Some((reason, message))) = (object.as_deref(), &judged.failure) {
+            // A component of Kubernetes has events for what it has names for, and for nothing else.
+            let telling = judged.named || !self.shared.recorder.is_of_component();
+            let failure = judged.failure.as_ref().filter(|_| telling);
+            if let (Some(object), Some((reason, message))) = (object.as_deref(), failure) {
                 self.warn(object.metadata(), reason, message);
             }
             run.ended = true;
@@ -438,13 +446,15 @@ impl Worker {
                 Some(delay) => Judged::fine(Outcome::RequeueAfter(delay), RunResult::RequeueAfter),
                 None => Judged::fine(self.rest(key, exists), RunResult::Success),
             },
-            Ended::Failed { text, category, retryable: true } => {
+            Ended::Failed { text, category, retryable: true, unnamed } => {
                 tracing::warn!(category, error = %text, "reconcile failed");
-                Judged::failed(Outcome::Failed, RunResult::Error, category, text)
+                let judged = Judged::failed(Outcome::Failed, RunResult::Error, category, text);
+                Judged { named: !unnamed, ..judged }
             }
-            Ended::Failed { text, category, retryable: false } => {
+            Ended::Failed { text, category, retryable: false, unnamed } => {
                 tracing::error!(category, error = %text, "reconcile failed, waiting for a change");
-                Judged::failed(self.rest(key, exists), RunResult::Terminal, category, text)
+                let judged = Judged::failed(self.rest(key, exists), RunResult::Terminal, category, text);
+                Judged { named: !unnamed, ..judged }
             }
             Ended::NotReleased(error) => {
                 let text = chain(&error);

@@ -55,6 +55,7 @@ pub(super) static POD: Strategy = Strategy {
     validate: validate_pod,
     warnings: |pod, _| warnings::of_pod(pod, ""),
     grace_period,
+    marked_first: true,
     may_vanish: |pod| meta(pod, "deletionGracePeriodSeconds").as_i64().unwrap_or(0) == 0,
     returns_deleted: true,
     row: Some(row::row),
@@ -96,6 +97,13 @@ fn default_pod(pod: &mut Value) {
     if text(pod, "/status/phase").is_empty() {
         let class = quality_of_service(&pod["spec"]);
         pod["status"] = json!({"phase": "Pending", "qosClass": class});
+        if pod["spec"]["schedulingGates"].as_array().is_some_and(|gates| !gates.is_empty()) {
+            pod["status"]["conditions"] = json!([{
+                "type": "PodScheduled", "status": "False", "reason": "SchedulingGated", "lastProbeTime": null,
+                "lastTransitionTime": null,
+                "message": "Scheduling is blocked due to non-empty scheduling gates",
+            }]);
+        }
     }
 }
 

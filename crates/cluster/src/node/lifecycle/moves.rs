@@ -161,7 +161,11 @@ impl Moves {
                 return ContainerStatus { started: Some(false), ready: false, ..status.clone() };
             }
         }
-        if status.ready || *scene.behaviour == Behaviour::NeverReady {
+        // It may be told while it runs.
+        if *scene.behaviour == Behaviour::NeverReady {
+            return ContainerStatus { ready: false, ..status.clone() };
+        }
+        if status.ready {
             return status.clone();
         }
         let Some(ready) = scene.ready_after(&status.name) else { return status.clone() };

@@ -12,6 +12,7 @@ mod conformance;
 mod docs;
 mod features;
 mod fidelity;
+mod fuzz;
 mod generate;
 mod kubernetes;
 mod packaging;
@@ -38,6 +39,8 @@ enum Chore {
     Bench(bench::Args),
     /// What a real API server answers, as the measure of ours
     Fidelity(fidelity::Args),
+    /// Requests and bytes that nobody thought of
+    Fuzz(fuzz::Args),
     /// Kubernetes' own end-to-end suite against the embedded cluster
     Conformance(conformance::Args),
     /// What is packed for Helm and OLM, held against those who read it
@@ -59,6 +62,7 @@ pub fn main() -> ExitCode {
         Chore::Attack(args) => attack::run(&args),
         Chore::Bench(args) => bench::run(&args).map(|()| ExitCode::SUCCESS),
         Chore::Fidelity(args) => fidelity::run(&args).map(|()| ExitCode::SUCCESS),
+        Chore::Fuzz(args) => fuzz::run(&args).map(|()| ExitCode::SUCCESS),
         Chore::Conformance(args) => conformance::run(&args),
         Chore::Packaging(args) => packaging::run(&args).map(|()| ExitCode::SUCCESS),
         Chore::Features => features::run().map(|()| ExitCode::SUCCESS),

@@ -14,6 +14,7 @@ mod docs;
 mod envtest;
 mod features;
 mod fidelity;
+mod fuzz;
 mod generate;
 mod kubernetes;
 mod packaging;
@@ -42,6 +43,8 @@ enum Chore {
     Bench(bench::Args),
     /// What a real API server answers, as the measure of ours
     Fidelity(fidelity::Args),
+    /// Requests and bytes that nobody thought of
+    Fuzz(fuzz::Args),
     /// Kubernetes' own end-to-end suite against the embedded cluster
     Conformance(conformance::Args),
     /// What is packed for Helm and OLM, held against those who read it
@@ -71,6 +74,7 @@ pub fn main() -> ExitCode {
         Chore::Attack(args) => attack::run(&args),
         Chore::Bench(args) => bench::run(&args).map(|()| ExitCode::SUCCESS),
         Chore::Fidelity(args) => fidelity::run(&args).map(|()| ExitCode::SUCCESS),
+        Chore::Fuzz(args) => fuzz::run(&args).map(|()| ExitCode::SUCCESS),
         Chore::Conformance(args) => conformance::run(&args),
         Chore::Packaging(args) => packaging::run(&args).map(|()| ExitCode::SUCCESS),
         Chore::Envtest(args) => envtest::run(&args).map(|()| ExitCode::SUCCESS),

@@ -5,6 +5,7 @@
 //! one and writes the recordings.
 
 mod compare;
+mod fuzz;
 mod normal;
 mod play;
 mod rights;

@@ -25,7 +25,7 @@ pub(super) fn differences(script: &Script, recorded: &[Answer], ours: &[Answer])
     failures
 }
 
-fn of_answer(request: &Request, mut recorded: Answer, mut ours: Answer) -> Vec<String> {
+pub(super) fn of_answer(request: &Request, mut recorded: Answer, mut ours: Answer) -> Vec<String> {
     let mut found = Vec::new();
     if recorded.request != ours.request {
         return vec!["the script has changed: run `cargo xtask fidelity record`".to_owned()];
@@ -42,12 +42,25 @@ fn of_answer(request: &Request, mut recorded: Answer, mut ours: Answer) -> Vec<S
     if recorded.warnings != ours.warnings {
         found.push(format!("warnings: recorded {:?}, ours {:?}", recorded.warnings, ours.warnings));
     }
+    if request.unordered {
+        sort_causes(&mut recorded.body);
+        sort_causes(&mut ours.body);
+    }
     for (pointer, _) in &request.except {
         remove(&mut recorded.body, pointer);
         remove(&mut ours.body, pointer);
     }
     walk("", Some(&recorded.body), Some(&ours.body), &mut found);
     found
+}
+
+/// Sorts the causes of a failure; a message of several is nothing but the causes again.
+fn sort_causes(body: &mut Value) {
+    let Some(causes) = body.pointer_mut("/details/causes").and_then(Value::as_array_mut) else { return };
+    if causes.len() > 1 {
+        causes.sort_by_key(Value::to_string);
+        remove(body, "/message");
+    }
 }
 
 /// Removes what a pointer leads to; `*` stands for every element.

@@ -61,6 +61,8 @@ pub(super) struct Request {
     pub(super) saves: Vec<(String, String)>,
     /// Parts of the answer that may differ, and why.
     pub(super) except: Vec<(String, String)>,
+    /// Causes are compared in any order: the real server takes some from Go maps.
+    pub(super) unordered: bool,
     /// Why the answer differs as a whole; the status code must still be the same.
     pub(super) differs: Option<String>,
 }
@@ -72,7 +74,7 @@ impl Script {
         Self::parse(name, text)
     }
 
-    fn parse(name: String, text: String) -> Self {
+    pub(super) fn parse(name: String, text: String) -> Self {
         let mut script = Self { name, ..Self::default() };
         for (index, line) in text.lines().enumerate() {
             if let Some(verb) = VERBS.iter().find(|verb| line.starts_with(**verb)) {
@@ -116,6 +118,7 @@ impl Request {
         };
         match word {
             "raw" => self.raw = true,
+            "unordered" => self.unordered = true,
             "header" => self.headers.push(pair()),
             "as" => self.headers.push(("Impersonate-User".into(), rest.into())),
             "save" => self.saves.push(pair()),

@@ -173,7 +173,7 @@ pub(crate) fn api_server(name: &str) -> Result<PathBuf> {
 
 /// The directory that holds etcd, kube-apiserver and kubectl, built if they are not there.
 pub(crate) fn assets() -> Result<PathBuf> {
-    build::ensure(&build::API_SERVER)
+    build::ensure(Release::Newest, &build::API_SERVER)
 }
 
 /// The directory that holds the end-to-end suite and kubectl, both built if they are not there.

@@ -18,8 +18,8 @@ mod fuzz;
 mod generate;
 mod kubernetes;
 mod packaging;
-mod sim;
 mod scenarios;
+mod sim;
 mod tidy;
 
 use std::process::ExitCode;

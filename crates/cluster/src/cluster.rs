@@ -167,7 +167,8 @@ impl Cluster {
         let Parts { store, authority, signer, data } =
             Parts::open(builder.data_dir, builder.fsync, encryption, start).await?;
         // Another life of the same cluster must not repeat the uids of the one before.
-        let seed = if data.is_some() { seed_of_restart(builder.seed, store.revision()) } else { builder.seed };
+        let seed =
+            if data.is_some() { seed_of_restart(builder.seed, store.revision()) } else { builder.seed };
         let environment = Environment::new(clock, seed);
         let registry = Registry::new(Arc::new(store), environment)
             .map_err(|error| Error::ApiServer(error.to_string()))?

@@ -5,7 +5,7 @@
 
 use std::{
     path::{Path, PathBuf},
-    process::Command,
+    process::{Command, Stdio},
     time::{Duration, Instant},
 };
 
@@ -39,11 +39,9 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let place = tempfile::tempdir().context("failed to make a folder")?;
     let real = kubernetes::assets()?;
     let ours = place.path().join("assets");
-    succeed(
-        kubernetes::cargo()
-            .args(["run", "--quiet", "--package=windlass-cli", "--", "envtest", "--dir"])
-            .arg(&ours),
-    )?;
+    let mut prepare = kubernetes::cargo();
+    prepare.args(["run", "--quiet", "--package=windlass-cli", "--", "envtest", "--dir"]).arg(&ours);
+    succeed(prepare.stdout(Stdio::null()))?;
     let source = place.path().join("controller-runtime");
     succeed(
         Command::new("cp").args(["-r", "--no-preserve=mode"]).arg(download(&args.version)?).arg(&source),

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that meets the unexpected must stop")]
 
 mod access;
+mod acts;
 mod admission;
 mod audit;
 mod bed;
@@ -23,6 +24,7 @@ mod impersonation;
 mod limits;
 mod listener;
 mod lists;
+mod misdirected;
 mod nulls;
 mod numbers;
 mod outgoing;
@@ -32,5 +34,6 @@ mod sessions;
 mod shapes;
 mod tokens;
 mod upserts;
+mod versions;
 mod watches;
 mod writes;

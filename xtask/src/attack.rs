@@ -23,9 +23,11 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 use clap::Args as ClapArgs;
+use serde_json::json;
 
 use self::{
     bystander::Bystander,
+    client::{Api, Connection},
     rows::Row,
     server::{Place, Server},
     table::{Line, Outcome},
@@ -49,19 +51,27 @@ pub(crate) struct Args {
     /// The profile that windlass is built with
     #[arg(long, default_value = "dev")]
     profile: String,
-    /// Attack this program in place of the one of this checkout
-    #[arg(long, value_name = "FILE")]
-    program: Option<PathBuf>,
+    /// Attack this program in place of the one of this checkout; times are judged unless it lies in a folder `debug`
+    #[arg(long, alias = "program", value_name = "FILE")]
+    binary: Option<PathBuf>,
     /// Only the attacks whose name contains this
     #[arg(value_name = "NAME")]
     only: Option<String>,
 }
+
+/// The account of an attacker: it may do everything that can be granted, and is no member of `system:masters`.
+const ATTACKER: &str = "mallory";
+
+/// Somebody else with an ordinary account.
+const BYSTANDER: &str = "bob";
 
 /// What an attack has to work with.
 struct Stage {
     server: Server,
     /// Less of everything.
     quick: bool,
+    /// Megabytes in memory before the attack; what was stored for it is not counted.
+    before: f64,
 }
 
 impl Stage {
@@ -69,10 +79,37 @@ impl Stage {
     fn scale(&self, quick: usize, full: usize) -> usize {
         if self.quick { quick } else { full }
     }
+
+    /// A connection of the attacker.
+    async fn attacker(&self) -> Result<Connection> {
+        self.server.api().user(ATTACKER).await
+    }
+
+    /// What is in memory from here on is above what is stored.
+    fn stored(&mut self) -> Result<()> {
+        self.server.forget_peak()?;
+        self.before = self.server.resident()?;
+        Ok(())
+    }
+}
+
+/// Makes the two accounts.
+async fn enrol(api: &Api) -> Result<()> {
+    let mut admin = api.admin().await?;
+    let everything = json!([{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]);
+    let little = json!([{"apiGroups": [""], "resources": ["namespaces"], "verbs": ["get"]}]);
+    for (user, rules) in [(ATTACKER, everything), (BYSTANDER, little)] {
+        let role = format!("attack-{user}");
+        let roles = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
+        admin.post(roles, &objects::cluster_role(&role, &rules)).await?.succeed()?;
+        let bindings = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings";
+        admin.post(bindings, &objects::binding(&role, user)).await?.succeed()?;
+    }
+    Ok(())
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
-    let program = match &args.program {
+    let program = match &args.binary {
         Some(program) => fs_err::canonicalize(program)?,
         None => build(&args.profile)?,
     };
@@ -85,7 +122,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     if rows.is_empty() {
         bail!("no attack has such a name; there are: {}", rows::names());
     }
-    let optimised = args.program.is_none() && args.profile != "dev";
+    let optimised = program.parent().and_then(Path::file_name).is_none_or(|folder| folder != "debug");
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let begin = Instant::now();
     let mut lines = Vec::new();
@@ -125,7 +162,7 @@ async fn attack(row: &Row, program: &Path, quick: bool, optimised: bool) -> Line
         Ok(server) => server,
         Err(error) => return line.failed(format!("{error:#}")),
     };
-    let mut stage = Stage { server, quick };
+    let mut stage = Stage { server, quick, before: 0.0 };
     match play(row, &mut stage, &mut line, optimised).await {
         Ok(held) => line.held(held),
         Err(error) => {
@@ -136,18 +173,19 @@ async fn attack(row: &Row, program: &Path, quick: bool, optimised: bool) -> Line
 }
 
 async fn play(row: &Row, stage: &mut Stage, line: &mut Line, optimised: bool) -> Result<String> {
+    enrol(stage.server.api()).await?;
     let bystander = Bystander::start(stage.server.api().clone());
     tokio::time::sleep(CALM).await;
     let calm = bystander.turn();
-    stage.server.forget_peak()?;
-    let (before, processor) = (stage.server.resident()?, stage.server.processor_seconds()?);
+    stage.stored()?;
+    let processor = stage.server.processor_seconds()?;
     let pid = stage.server.pid();
-    line.memory_before = before;
     let played = tokio::time::timeout(TIMEOUT, (row.play)(stage)).await;
     let attacked = bystander.stop();
     line.calm = calm.p99();
     line.bystander = attacked.p99();
     line.worst = attacked.worst();
+    line.memory_before = stage.before;
     // A server that was started anew has figures of its own.
     if stage.server.pid() == pid && stage.server.is_alive() {
         line.memory_peak = stage.server.peak()?;
@@ -163,7 +201,7 @@ async fn play(row: &Row, stage: &mut Stage, line: &mut Line, optimised: bool) ->
     if stage.server.has_panicked()? {
         bail!("something panicked");
     }
-    let grown = line.memory_peak - before;
+    let grown = line.memory_peak - stage.before;
     if grown > row.megabytes {
         bail!("it grew by {grown:.0} MB, more than {:.0} MB", row.megabytes);
     }

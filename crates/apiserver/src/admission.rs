@@ -17,6 +17,7 @@ mod patch;
 mod plan;
 mod plugins;
 mod policy;
+mod reinvocation;
 mod review;
 mod rules;
 

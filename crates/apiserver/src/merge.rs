@@ -20,6 +20,7 @@ mod remove;
 mod strategic;
 mod typed;
 mod update;
+mod versions;
 
 pub(crate) use apply::{ApplyError, ApplyOptions, apply};
 pub(crate) use combine::combine;
@@ -29,6 +30,7 @@ pub(crate) use strategic::strategic;
 #[cfg(test)]
 pub(crate) use typed::fields_of;
 pub(crate) use update::{UpdateOptions, keep_times, track_update};
+pub(crate) use versions::{Seen, Versions};
 
 #[cfg(test)]
 mod tests;

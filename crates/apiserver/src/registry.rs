@@ -28,6 +28,7 @@ pub mod selector;
 pub(crate) mod strategy;
 mod subresource;
 mod token;
+mod token_secret;
 mod warnings;
 mod write;
 

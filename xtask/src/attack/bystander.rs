@@ -7,7 +7,7 @@ use std::{
 
 use tokio::task::JoinHandle;
 
-use super::client::{Api, Connection, Who};
+use super::client::{Api, Connection};
 
 /// After so long a request counts as not answered.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(10);
@@ -88,7 +88,7 @@ async fn ask(api: Api, times: Arc<Mutex<Times>>) {
 
 async fn one(api: &Api, connection: &mut Option<Connection>) -> anyhow::Result<u16> {
     if connection.is_none() {
-        *connection = Some(api.connect(Who::Admin).await?);
+        *connection = Some(api.user(super::BYSTANDER).await?);
     }
     match connection {
         Some(connection) => Ok(connection.get("/api/v1/namespaces/default").await?.status),

@@ -1,6 +1,7 @@
 //! The list of attacks, and what each may cost.
 
 mod connections;
+mod flood;
 mod identity;
 mod lifetime;
 mod memory;
@@ -19,8 +20,8 @@ type Play = for<'a> fn(&'a mut Stage) -> LocalBoxFuture<'a, Result<String>>;
 /// Megabytes that somebody with an ordinary account can make the server grow by, above what is stored.
 const ACCOUNT: f64 = 512.0;
 
-/// The same without credentials, and a little for what the allocator keeps.
-const NOBODY: f64 = 64.0 + 16.0;
+/// The same without credentials.
+const NOBODY: f64 = 64.0;
 
 /// One attack.
 pub(super) struct Row {
@@ -54,6 +55,10 @@ pub(super) const ALL: &[Row] = &[
     row("10,000 insertions at the head of a list", false, ACCOUNT, |s| Box::pin(work::insertions(s))),
     row("a selector of 62 KB", false, ACCOUNT, |s| Box::pin(work::selector(s))),
     row("a Table of every object", false, ACCOUNT, |s| Box::pin(work::table(s))),
+    row("100,000 rows, many times at once", false, ACCOUNT, |s| Box::pin(flood::rows(s))),
+    row("one account that asks without end", true, ACCOUNT, |s| Box::pin(flood::endless(s))),
+    row("the worst requests, all at once", true, ACCOUNT, |s| Box::pin(flood::worst(s))),
+    row("evictions that race for one disruption", true, ACCOUNT, |s| Box::pin(flood::evictions(s))),
     row("bodies of nobody", true, NOBODY, |s| Box::pin(memory::bodies(s))),
     row("patches of a large ConfigMap", false, ACCOUNT, |s| Box::pin(memory::history(s))),
     row("objects that are too large", true, ACCOUNT, |s| Box::pin(memory::oversized(s))),

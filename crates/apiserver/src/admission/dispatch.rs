@@ -1,16 +1,17 @@
 //! Asking webhooks: which of them, with what, and what their answers mean.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 
 use super::{
     Admitting, Attributes,
     patch::{self, Problem},
-    plan::Hook,
+    plan::{Hook, Plan},
     policy::evaluate::{self, Input},
+    reinvocation::Reinvocation,
     review::{self, AdmissionResponse, Unusable},
-    rules::Match,
+    rules::{Match, Rule},
 };
 use crate::{
     error::{Error, Named, Result},
@@ -67,61 +68,65 @@ impl Admitting<'_> {
     }
 
     /// The object after everybody who may change it did. Nobody can change what is deleted: they are only told.
+    ///
+    /// What a policy or a webhook changed goes round once more: plug-ins have their say about it (a container that a
+    /// webhook added gets its limits and its token too), then those who asked to be asked again.
     pub(super) async fn mutate(
         &self,
         request: &Attributes<'_>,
         object: Option<Value>,
         old: Option<&Value>,
     ) -> Result<Option<Value>> {
+        let plan = self.chain.hooks.plan(self.store());
+        let known = self.chain.mutations.in_force(self.store());
+        let (mut policies, mut hooks) = (Reinvocation::default(), Reinvocation::default());
         let Some(mut object) = object else {
-            return self.run_mutating(request, None, old).await;
+            return self.run_mutating(request, &plan, &mut hooks, None, old).await;
         };
-        self.mutate_by_plugins(request, &mut object)?;
-        let shown = request.view(&object)?;
         let old = old.map(|old| request.view(old)).transpose()?;
-        let changed = if self.chain.mutations.in_force(self.store()).is_empty() {
-            shown.clone()
-        } else {
-            Box::pin(self.mutate_by_policies(request, shown.clone(), old.as_ref())).await?
-        };
-        let changed = self.run_mutating(request, Some(changed), old.as_ref()).await?;
-        match changed {
-            Some(changed) if changed != shown => request.unview(&object, changed).map(Some),
-            _ => Ok(Some(object)),
+        for _ in 0..2 {
+            self.mutate_by_plugins(request, &mut object)?;
+            let shown = request.view(&object)?;
+            let mut changed = shown.clone();
+            if !known.is_empty() {
+                let by_policies =
+                    self.mutate_by_policies(request, &known, &mut policies, changed, old.as_ref());
+                changed = Box::pin(by_policies).await?;
+            }
+            let by_hooks = self.run_mutating(request, &plan, &mut hooks, Some(changed), old.as_ref());
+            let Some(changed) = by_hooks.await? else { break };
+            if changed == shown {
+                break;
+            }
+            object = request.unview(&object, changed)?;
         }
+        Ok(Some(object))
     }
 
+    /// One round of the webhooks that mutate.
     async fn run_mutating(
         &self,
         request: &Attributes<'_>,
+        plan: &Plan,
+        round: &mut Reinvocation,
         mut object: Option<Value>,
         old: Option<&Value>,
     ) -> Result<Option<Value>> {
-        let plan = self.chain.hooks.plan(self.store());
-        // Webhooks that asked to be asked again, and among them those after which somebody changed something.
-        let (mut asked, mut again) = (BTreeSet::new(), BTreeSet::new());
-        for round in 0..2 {
-            for (index, hook) in plan.mutating.iter().enumerate() {
-                if round == 1 && !again.contains(&index) {
-                    continue;
-                }
-                let versioned = Versioned { object: object.clone(), old: old.cloned() };
-                let Some((resource, versioned)) = self.invocation(request, hook, versioned).await? else {
-                    continue;
-                };
-                let changed = self.ask_mutating(request, hook, &resource, versioned).await?;
-                if let Some(changed) = changed.filter(|changed| Some(changed) != object.as_ref()) {
-                    object = Some(changed);
-                    again.append(&mut asked);
-                }
-                if hook.is_reinvoked() {
-                    asked.insert(index);
-                }
+        round.begin(object.as_ref());
+        for (index, hook) in plan.mutating.iter().enumerate() {
+            if round.skips(index) {
+                continue;
             }
-            if again.is_empty() {
-                break;
-            }
+            let versioned = Versioned { object: object.clone(), old: old.cloned() };
+            let Some((resource, versioned)) = self.invocation(request, hook, versioned).await? else {
+                continue;
+            };
+            let changed = self.ask_mutating(request, hook, &resource, versioned).await?;
+            let changed = changed.filter(|changed| Some(changed) != object.as_ref());
+            round.asked(index, changed.is_some(), hook.is_reinvoked());
+            object = changed.or(object);
         }
+        round.end(object.as_ref());
         Ok(object)
     }
 
@@ -268,30 +273,26 @@ impl Admitting<'_> {
 
     /// The version of the resource that a rule names: the request's own, or one that means the same.
     fn matching_version(&self, request: &Attributes<'_>, matches: &Match) -> Option<Arc<Resource>> {
-        let own = request.target.resource;
+        let (own, part) = (request.target.resource, request.target.subresource);
         let catalog = self.catalog();
-        let found =
-            |resource: &Resource| matches.resource_rules.iter().any(|rule| rule.matches(request, resource));
-        if matches.exclude_resource_rules.iter().any(|rule| rule.matches(request, own)) {
-            return None;
-        }
-        if found(own) {
-            return catalog.find(&own.group, &own.version, &own.plural).cloned();
-        }
-        if !matches.equivalent() {
-            return None;
-        }
         let equivalents: Vec<&Arc<Resource>> = catalog
             .resources()
-            .filter(|other| other.table == own.table)
+            .filter(|other| matches.equivalent() && other.table == own.table)
             .filter(|other| other.group != own.group || other.version != own.version)
+            .filter(|other| part.is_empty() || other.subresources.iter().any(|known| known.name == part))
             .collect();
         // Earlier rules first, then the order of discovery.
-        matches
-            .resource_rules
-            .iter()
-            .find_map(|rule| equivalents.iter().find(|other| rule.matches(request, other)))
-            .map(|found| Arc::clone(found))
+        let named = |rules: &[Rule]| {
+            if rules.iter().any(|rule| rule.matches(request, own)) {
+                return catalog.find(&own.group, &own.version, &own.plural).cloned();
+            }
+            let found = |rule: &Rule| equivalents.iter().find(|other| rule.matches(request, other));
+            rules.iter().find_map(found).map(|found| Arc::clone(found))
+        };
+        if named(&matches.exclude_resource_rules).is_some() {
+            return None;
+        }
+        named(&matches.resource_rules)
     }
 
     /// Whether the webhook's own conditions hold. A condition that is false wins over one that fails.

@@ -83,7 +83,7 @@ impl Registry {
                 runtime_class::apply(self, request, object)?;
             }
         } else if is(request, "", "secrets") {
-            service_account::fill(self, request, object);
+            self.fill_token(request.target.namespace, &request.name, object);
         } else if is(request, "", "persistentvolumeclaims") && self.runs_plugin("DefaultStorageClass") {
             classes::of_storage(self, object);
         } else if is(request, "networking.k8s.io", "ingresses") && self.runs_plugin("DefaultIngressClass") {

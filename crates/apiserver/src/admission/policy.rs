@@ -18,7 +18,7 @@ use super::{
 use crate::{
     error::{Error, Reason, Result},
     registry::group_version,
-    store::{Key, Store, TableName},
+    store::{Key, Object, Store, TableName},
 };
 
 /// Where the audit log has the validations that failed, for bindings with the action `Audit`.
@@ -238,11 +238,7 @@ impl Admitting<'_> {
         }
         let (object, old) = (object.cloned(), old.cloned());
         let (object, old) = self.in_version(request, &resource, object, old).await?;
-        let namespace = self.namespace_object(request);
-        let access = self.access_of(request.user);
-        let mut input =
-            Input { request, resource: &resource, object, old, namespace, params: Value::Null, access };
-        let params = match self.params(request, policy, binding) {
+        let params = match self.params(request, policy, binding).await {
             Ok(params) => params,
             Err(why) => {
                 let failed = policy.spec.failure_policy.as_deref() != Some("Ignore");
@@ -250,6 +246,10 @@ impl Admitting<'_> {
                 return Ok(failed.then_some(Outcome { message, reason: None }).into_iter().collect());
             }
         };
+        let namespace = self.namespace_object(request);
+        let access = self.access_of(request.user);
+        let mut input =
+            Input { request, resource: &resource, object, old, namespace, params: Value::Null, access };
         let mut outcomes = Vec::new();
         for params in params {
             input.params = params;
@@ -270,7 +270,7 @@ impl Admitting<'_> {
     }
 
     /// The parameters that a binding names; one null where the policy takes none.
-    fn params(
+    async fn params(
         &self,
         request: &Attributes<'_>,
         policy: &Policy,
@@ -295,13 +295,15 @@ impl Admitting<'_> {
             (true, own) => own,
         };
         let snapshot = self.store().snapshot(&resource.table, resource.namespaced.then_some(namespace));
-        let found: Vec<Value> = snapshot
-            .objects
-            .iter()
-            .filter(|object| reference.name.is_empty() || *object.key.name == *reference.name)
-            .filter_map(|object| serde_json::from_slice::<Value>(&object.bytes).ok())
-            .filter(|object| reference.selector.as_ref().is_none_or(|selector| selector.matches(object)))
-            .collect();
+        let mut found = Vec::new();
+        let named = |object: &&Arc<Object>| reference.name.is_empty() || *object.key.name == *reference.name;
+        for object in snapshot.objects.iter().filter(named) {
+            // In the version that the policy names, whichever it is stored in.
+            let shown = self.present(resource, object).await.map_err(|error| error.message)?.into_value();
+            if reference.selector.as_ref().is_none_or(|selector| selector.matches(&shown)) {
+                found.push(shown);
+            }
+        }
         if found.is_empty() && reference.parameter_not_found_action.as_deref() != Some("Allow") {
             return Err("no params found for policy binding with `Deny` parameterNotFoundAction".into());
         }

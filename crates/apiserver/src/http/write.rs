@@ -24,6 +24,8 @@ use crate::{
 
 impl Call<'_> {
     fn options(&self) -> Result<WriteOptions> {
+        // What cannot be answered is not done.
+        negotiate(self.header(header::ACCEPT))?;
         let kind = match self.parts.method {
             http::Method::POST => "CreateOptions",
             http::Method::PUT => "UpdateOptions",
@@ -94,6 +96,13 @@ impl Call<'_> {
             let answer = self.registry.review(resource, &self.identity, body.value)?;
             return Ok(answer::with_status(answer::json(&answer), StatusCode::CREATED));
         }
+        if resource.is_binding() {
+            let name = body.value["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+            let pods = self.registry.resource("", "v1", "pods")?;
+            let target = Target { resource: &pods, name: &name, subresource: "binding", ..target };
+            self.registry.bind(target, body.value, &options).await?;
+            return Ok(succeeded());
+        }
         let written = self.registry.create(target, body, &options).await?;
         self.written(resource, written)
     }
@@ -138,22 +147,18 @@ impl Call<'_> {
         match subresource {
             "binding" => {
                 let body = self.decoded("Binding")?;
-                self.registry.bind(target, &body.value, options).await?;
-                let status = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success",
-                    "code": 201});
-                Ok(answer::with_status(answer::json(&status), StatusCode::CREATED))
+                self.registry.bind(target, body.value, options).await?;
+                Ok(succeeded())
             }
             "token" => {
                 let body = self.decoded("TokenRequest")?;
-                let answer = self.registry.request_token(target, &body.value)?;
+                let answer = self.registry.request_token(target, body.value, options).await?;
                 Ok(answer::with_status(answer::json(&answer), StatusCode::CREATED))
             }
             "eviction" => {
                 let body = self.decoded("Eviction")?;
-                self.registry.evict(target, &body.value, options).await?;
-                let status = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success",
-                    "code": 201});
-                Ok(answer::with_status(answer::json(&status), StatusCode::CREATED))
+                self.registry.evict(target, body.value, options).await?;
+                Ok(succeeded())
             }
             other => {
                 let why = "containers here are simulated and run no process that could be reached";
@@ -251,6 +256,7 @@ impl Call<'_> {
     }
 
     fn delete_options(&self) -> Result<(DeleteOptions, WriteOptions)> {
+        negotiate(self.header(header::ACCEPT))?;
         let mut stated = Map::new();
         let mut options: DeleteOptions = if self.body.is_empty() {
             DeleteOptions::default()
@@ -355,6 +361,13 @@ fn propagation(policy: &str) -> Result<Option<Propagation>> {
             Err(invalid_delete(Cause::not_supported("propagationPolicy", other, &allowed)))
         }
     }
+}
+
+/// The answer to a verb that leaves no object.
+fn succeeded() -> Response<Body> {
+    let status =
+        json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201});
+    answer::with_status(answer::json(&status), StatusCode::CREATED)
 }
 
 fn invalid_delete(cause: Cause) -> Error {

@@ -14,6 +14,7 @@ use super::{
     remove::remove,
     typed::{fields_of, misfits},
     update::{self, UpdateOptions, never_owned},
+    versions::{Changes, Versions},
 };
 use crate::schema::{TypeRef, json::equal};
 
@@ -37,6 +38,8 @@ pub(crate) struct ApplyOptions<'a> {
     pub(crate) reset: &'a FieldSet,
     /// What a new object is compared with: [`TypeRef::zero`] for built-in kinds.
     pub(crate) zero: Option<&'a Value>,
+    /// The other versions of the kind.
+    pub(crate) versions: Versions<'a>,
 }
 
 /// Why an apply did not happen.
@@ -152,6 +155,7 @@ fn own_what_is_there(ty: &TypeRef, live: &Value, managed: &mut Managed, options:
         time: options.time,
         reset: options.reset,
         zero: options.zero,
+        versions: options.versions,
     };
     update::record(ty, before, live, managed, &options);
     managed.cap();
@@ -188,7 +192,7 @@ fn merge(
     options: &ApplyOptions<'_>,
     force: bool,
 ) -> Result<Applied, ApplyError> {
-    for owned in managed.entries.values_mut() {
+    for owned in managed.entries.values_mut().filter(|owned| owned.api_version == options.api_version) {
         reconcile(ty, &mut owned.fields);
     }
     let merged = combine(ty, live, intent)
@@ -206,7 +210,9 @@ fn merge(
         None => merged,
     };
 
-    let changes = Comparison::of(ty, live, &object).without(options.reset);
+    let own = Comparison::of(ty, live, &object).without(options.reset);
+    let kind = (ty, options.api_version);
+    let changes = options.versions.changes(kind, (live, &object), &mut managed, options.reset, own);
     let taken = update::taken_from_others(&managed, &changes, Some(&manager));
     if let (false, Some(conflicts)) = (force, update::conflicts(&taken)) {
         return Err(ApplyError::Conflict(conflicts));
@@ -226,7 +232,7 @@ fn merge(
 /// The applier itself keeps all it just applied.
 fn give_up_except(
     managed: &mut Managed,
-    changes: &Comparison,
+    changes: &Changes,
     taken: &std::collections::BTreeMap<Manager, FieldSet>,
     manager: &Manager,
 ) {

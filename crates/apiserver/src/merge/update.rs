@@ -9,7 +9,7 @@ use super::{
     conflict::Conflicts,
     field_set::FieldSet,
     managed::{self, Managed, Manager, Owned},
-    reconcile::reconcile,
+    versions::{Changes, Versions},
 };
 use crate::schema::{TypeRef, json::at};
 
@@ -44,6 +44,8 @@ pub(crate) struct UpdateOptions<'a> {
     pub(crate) reset: &'a FieldSet,
     /// What a new object is compared with: [`TypeRef::zero`] for built-in kinds.
     pub(crate) zero: Option<&'a Value>,
+    /// The other versions of the kind.
+    pub(crate) versions: Versions<'a>,
 }
 
 /// Writes into `new` who owns its fields, now that `options.manager` turned `old` into it.
@@ -127,16 +129,15 @@ pub(crate) fn record(
     managed: &mut Managed,
     options: &UpdateOptions<'_>,
 ) {
-    for owned in managed.entries.values_mut() {
-        reconcile(ty, &mut owned.fields);
-    }
-    let mut changes = Comparison::of(ty, before, after).without(options.reset);
+    let mut own = Comparison::of(ty, before, after).without(options.reset);
     if at(before, "/metadata/managedFields").is_some() {
-        changes.removed = changes.removed.without(owners());
+        own.removed = own.removed.without(owners());
     }
+    let kind = (ty, options.api_version);
+    let changes = options.versions.changes(kind, (before, after), managed, options.reset, own);
     let taken = taken_from_others(managed, &changes, None);
     give_up(managed, &changes, &taken);
-    let written = changes.written().difference(never_owned());
+    let written = changes.own.written().difference(never_owned());
     if written.is_empty() {
         return;
     }
@@ -155,30 +156,30 @@ pub(crate) fn record(
 /// What others than `except` own of the changed fields.
 pub(crate) fn taken_from_others(
     managed: &Managed,
-    changes: &Comparison,
+    changes: &Changes,
     except: Option<&Manager>,
 ) -> BTreeMap<Manager, FieldSet> {
-    if managed.entries.is_empty() {
-        return BTreeMap::new();
-    }
-    let written = changes.written();
     managed
         .entries
         .iter()
         .filter(|(manager, _)| Some(*manager) != except)
-        .map(|(manager, owned)| (manager.clone(), owned.fields.intersection(&written)))
+        .map(|(manager, owned)| {
+            let written = changes.of(&owned.api_version).written();
+            (manager.clone(), owned.fields.intersection(&written))
+        })
         .filter(|(_, taken)| !taken.is_empty())
         .collect()
 }
 
 /// Takes from the others what was overwritten or is gone; who then owns nothing disappears.
-pub(crate) fn give_up(managed: &mut Managed, changes: &Comparison, taken: &BTreeMap<Manager, FieldSet>) {
+pub(crate) fn give_up(managed: &mut Managed, changes: &Changes, taken: &BTreeMap<Manager, FieldSet>) {
     for (manager, owned) in &mut managed.entries {
         if let Some(taken) = taken.get(manager) {
             owned.fields = owned.fields.difference(taken);
         }
-        if !changes.removed.is_empty() {
-            owned.fields = owned.fields.difference(&changes.removed);
+        let removed = &changes.of(&owned.api_version).removed;
+        if !removed.is_empty() {
+            owned.fields = owned.fields.difference(removed);
         }
     }
     managed.drop_empty();

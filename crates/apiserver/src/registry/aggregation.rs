@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{LabelSelector, Registry, Resource, catalog::table_of, decode};
 use crate::{
     auth::rbac::GROUP,
-    merge::{self, FieldSet, UpdateOptions},
+    merge::{self, FieldSet, UpdateOptions, Versions},
     store::{Draft, Object},
 };
 
@@ -50,6 +50,7 @@ impl Registry {
                 time: &time,
                 reset: &FieldSet::default(),
                 zero: Some(resource.schema().zero_ref()),
+                versions: Versions::default(),
             };
             merge::track_update(resource.schema(), Some(role), &mut new, &options);
             let draft = Draft::encode(&new, resource.fields_of(&new));

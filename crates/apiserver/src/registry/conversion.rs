@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 use super::{Presented, Registry, Resource, decode, resource::text};
 use crate::{
     error::{Error, Result},
+    merge::Seen,
     store::{Key, Object, TableName},
     webhook::{Call, ClientConfig},
 };
@@ -76,6 +77,17 @@ impl Converted {
 }
 
 impl Registry {
+    /// An object as the managers of another version see it. Where a webhook would have to be asked, they see what is there.
+    pub(super) fn seen_in(&self, resource: &Resource, version: &str, object: &Value) -> Seen {
+        let catalog = self.catalog();
+        let same = |other: &&Arc<Resource>| other.table == resource.table && other.api_version() == version;
+        let Some(other) = catalog.resources().find(same) else { return Seen::Missing };
+        if other.custom().is_some_and(|served| served.webhook.is_some()) {
+            return Seen::Same;
+        }
+        Seen::As(other.schema().clone(), resource.convert(other, object.clone()))
+    }
+
     /// A stored object as a version of its resource shows it.
     pub async fn present(&self, resource: &Resource, object: &Arc<Object>) -> Result<Presented> {
         if resource.webhook_for(object).is_none() {

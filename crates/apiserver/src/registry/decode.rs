@@ -159,7 +159,7 @@ pub(super) fn match_kind(
     }
     let own_version = own.rsplit('/').next().unwrap_or_default();
     if !strict {
-        return Err(other_type(&own, &own_kind, resource, kind));
+        return Err(other_type(&own, &own_kind, group, kind));
     }
     if own_kind == kind || own_kind.is_empty() {
         let message = format!(
@@ -173,11 +173,11 @@ pub(super) fn match_kind(
 }
 
 /// The body is of another type: one that is known, or none at all.
-fn other_type(own: &str, own_kind: &str, resource: &Resource, kind: &str) -> Error {
+fn other_type(own: &str, own_kind: &str, group: &str, kind: &str) -> Error {
     let (own_group, own_version) = own.split_once('/').unwrap_or(("", own));
     let known = super::catalog::definitions().by_kind(own_group, own_version, own_kind).is_some();
     let why = if known {
-        let group = match resource.group.split('.').next() {
+        let group = match group.split('.').next() {
             Some(group) if !group.is_empty() => group,
             _ => "core",
         };

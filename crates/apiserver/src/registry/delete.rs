@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -98,6 +99,16 @@ impl Registry {
         }
     }
 
+    /// Deletes one object on the server's own account: nobody is asked about it.
+    pub(super) async fn delete_unasked(
+        &self,
+        target: Target<'_>,
+        options: &DeleteOptions,
+        write: &WriteOptions,
+    ) -> Result<()> {
+        self.remove(&Write::of_server(target, write), options).await.map(|_| ())
+    }
+
     /// The steps of a delete: check, admit, commit.
     async fn remove(&self, write: &Write<'_>, options: &DeleteOptions) -> Result<Removal> {
         let target = write.target;
@@ -152,7 +163,10 @@ impl Registry {
         options: &DeleteOptions,
         dry_run: bool,
     ) -> Result<Removal, WriteError> {
-        let grace = (resource.strategy.grace_period)(old, options.grace_period_seconds);
+        let grace = (resource.strategy.grace_period)(
+            old,
+            options.grace_period_seconds.map(|asked| if asked < 0 { 1 } else { asked }),
+        );
         let mut new = old.clone();
         set_propagation(&mut new, options, resource.strategy.orphans_by_default);
         if !is_deleting(old) {
@@ -173,24 +187,35 @@ impl Registry {
             }
             return Ok(Removal::Gone(new));
         }
-        self.mark(resource, &mut new, grace);
+        self.mark(resource, &mut new, grace, options.grace_period_seconds.is_some());
         if new == *old || dry_run {
             return Ok(Removal::Pending(Arc::clone(current)));
         }
-        let stored = resource.to_storage(new);
+        // What is stored is of the stored version already; only a definition can have chosen another one since.
+        let stored = if resource.custom().is_some() { resource.to_storage(new) } else { new };
         Ok(Removal::Pending(self.commit_change(resource, current, &stored)?))
     }
 
-    /// Writes the end that the object is heading for.
-    fn mark(&self, resource: &Resource, object: &mut Value, grace: i64) {
-        let now = self.environment().now();
-        let before = meta(object, "deletionGracePeriodSeconds").as_i64();
-        if is_deleting(object) && before.is_none_or(|before| before <= grace) {
-            // A deletion can be made sooner, never later.
-            return;
-        }
+    /// Writes the end that the object is heading for. A deletion can be made sooner by who says how soon, never later.
+    fn mark(&self, resource: &Resource, object: &mut Value, grace: i64, asked: bool) {
+        let (now, mut grace) = (self.environment().now(), grace);
+        let after = |start: Timestamp, seconds: i64| {
+            start.saturating_add(SignedDuration::from_secs(seconds)).unwrap_or(start)
+        };
+        let mut end = after(now, grace);
         let first = !is_deleting(object);
-        let end = now.saturating_add(jiff::SignedDuration::from_secs(grace)).unwrap_or(now);
+        if !first {
+            let Some(before) = meta(object, "deletionGracePeriodSeconds").as_i64() else { return };
+            if !asked || before <= grace {
+                return;
+            }
+            // Counted from the moment at which the deletion began.
+            let planned = text(object, "/metadata/deletionTimestamp").parse().unwrap_or(now);
+            end = after(after(planned, before.saturating_neg()), grace);
+            if end < now {
+                (end, grace) = (now, grace.min(1));
+            }
+        }
         let generation = meta(object, "generation").as_i64();
         let metadata = metadata::metadata(object);
         metadata.insert("deletionTimestamp".into(), json!(end.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()));
@@ -242,7 +267,7 @@ impl Registry {
     }
 }
 
-fn check_preconditions(
+pub(super) fn check_preconditions(
     resource: &Resource,
     name: &str,
     object: &Value,

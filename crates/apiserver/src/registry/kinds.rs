@@ -28,6 +28,7 @@ mod node;
 mod pod;
 mod priority_class;
 mod rbac;
+mod required;
 mod resource_quota;
 mod review;
 mod secret;
@@ -55,6 +56,7 @@ pub(super) fn built_in(group: &str, version: &str, plural: &str) -> &'static Str
         ("autoscaling", "horizontalpodautoscalers") if version == "v1" => &autoscaler::AUTOSCALER_V1,
         ("autoscaling", "horizontalpodautoscalers") => &autoscaler::AUTOSCALER,
         ("certificates.k8s.io", "certificatesigningrequests") => &certificates::SIGNING_REQUEST,
+        ("certificates.k8s.io", "podcertificaterequests") => &required::POD_CERTIFICATE_REQUEST,
         ("certificates.k8s.io", "clustertrustbundles") => &certificates::TRUST_BUNDLE,
         ("coordination.k8s.io", "leases") => &lease::LEASE,
         ("discovery.k8s.io", "endpointslices") => &endpoint_slice::ENDPOINT_SLICE,
@@ -65,13 +67,16 @@ pub(super) fn built_in(group: &str, version: &str, plural: &str) -> &'static Str
         ("networking.k8s.io", "ingressclasses") => &ingress::INGRESS_CLASS,
         ("networking.k8s.io", "ipaddresses") => &ip_address::IP_ADDRESS,
         ("networking.k8s.io", "networkpolicies") => &network_policy::NETWORK_POLICY,
+        ("networking.k8s.io", "servicecidrs") => &required::SERVICE_CIDR,
         ("node.k8s.io", "runtimeclasses") => &small::RUNTIME_CLASS,
         ("policy", "poddisruptionbudgets") => &disruption_budget::DISRUPTION_BUDGET,
         ("rbac.authorization.k8s.io", _) => rbac::kind(plural),
-        ("resource.k8s.io", "devicetaintrules") => &small::PLAIN,
+        ("resource.k8s.io", "devicetaintrules") => &required::DEVICE_TAINT_RULE,
+        ("resource.k8s.io", "resourceslices") => &required::RESOURCE_SLICE,
         ("resource.k8s.io", _) => &small::RETURNS_DELETED,
         ("scheduling.k8s.io", "priorityclasses") => &priority_class::PRIORITY_CLASS,
         ("storage.k8s.io", _) => storage::kind(plural),
+        ("storagemigration.k8s.io", _) => &required::MIGRATION,
         _ => &small::PLAIN,
     }
 }

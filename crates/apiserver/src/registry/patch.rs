@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     error::{Cause, Details, Error, Reason, Result},
-    merge::{self, ApplyError, ApplyOptions},
+    merge::{self, ApplyError, ApplyOptions, Versions},
 };
 
 /// The language of a patch.
@@ -135,6 +135,7 @@ impl Registry {
         let resource = target.resource;
         let (api_version, time) = (resource.api_version(), self.environment().now_text());
         let reset = reset_fields(resource, target.subresource);
+        let see = |version: &str, object: &Value| self.seen_in(resource, version, object);
         let options = ApplyOptions {
             manager: &options.manager,
             force,
@@ -143,6 +144,7 @@ impl Registry {
             time: &time,
             reset: &reset,
             zero: zero_of(resource),
+            versions: Versions::new(&see),
         };
         merge::apply(resource.schema(), live, intent, &options).map_err(apply_error)
     }

@@ -116,6 +116,11 @@ impl Resource {
         }
     }
 
+    /// Whether what is created is no object: it puts a Pod on a node.
+    pub(crate) fn is_binding(&self) -> bool {
+        self.group.is_empty() && &*self.plural == "bindings"
+    }
+
     /// Fails unless the resource knows the verb.
     pub fn allow(&self, verb: &str) -> Result<()> {
         if self.verbs.iter().any(|known| known == verb) {

@@ -31,6 +31,9 @@ enum FieldPlace {
     Namespace,
     /// The place in the object's own list of selectable fields.
     Own(usize),
+    /// The place in the list that the definition of a custom kind has now. Objects may have been written when it had
+    /// another one, so they are looked into.
+    Custom(usize),
 }
 
 impl Selector {
@@ -38,7 +41,8 @@ impl Selector {
     pub fn parse(resource: &Resource, labels: &str, fields: &str) -> Result<Self> {
         let labels =
             labels::Selector::parse(labels).map_err(|error| Error::bad_request(error.to_string()))?;
-        Ok(Self { labels, fields: FieldDemands::new(parse_fields(resource, fields)?) })
+        let custom = if resource.custom().is_some() { resource.selectable.to_vec() } else { Vec::new() };
+        Ok(Self { labels, fields: FieldDemands::new(parse_fields(resource, fields)?, custom) })
     }
 
     /// Whether it matches everything.
@@ -79,12 +83,20 @@ fn field_place(resource: &Resource, field: &str) -> Result<FieldPlace> {
         "metadata.namespace" if resource.namespaced || resource.custom().is_none() => {
             Ok(FieldPlace::Namespace)
         }
-        _ => resource
-            .selectable
-            .iter()
-            .position(|known| known.name == stored)
-            .map(FieldPlace::Own)
-            .ok_or_else(|| unsupported_field(resource, field)),
+        _ => {
+            resource
+                .selectable
+                .iter()
+                .position(|known| known.name == stored)
+                .map(|place| {
+                    if resource.custom().is_some() {
+                        FieldPlace::Custom(place)
+                    } else {
+                        FieldPlace::Own(place)
+                    }
+                })
+                .ok_or_else(|| unsupported_field(resource, field))
+        }
     }
 }
 

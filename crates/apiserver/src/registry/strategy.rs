@@ -165,7 +165,7 @@ pub(super) enum Generation {
 }
 
 /// A field that selectors may name.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Selectable {
     /// Its name in selectors.
     pub(super) name: Cow<'static, str>,

@@ -3,7 +3,13 @@
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-use super::{Registry, catalog::table_of, decode, resource::text, write::Target};
+use super::{
+    Attributes, Operation, Registry,
+    catalog::table_of,
+    decode,
+    resource::text,
+    write::{Target, WriteOptions},
+};
 use crate::{
     auth::{
         Identity,
@@ -20,6 +26,9 @@ const CREDENTIAL: &str = "authentication.kubernetes.io/credential-id";
 const BOUND: [(&str, &str, &str); 3] =
     [("Pod", "pods", "pod"), ("Secret", "secrets", "secret"), ("Node", "nodes", "node")];
 
+/// What a token is asked for by.
+const TOKEN_REQUEST: Named<'static> = Named { group: "authentication.k8s.io", resource: "TokenRequest" };
+
 impl Registry {
     fn core(&self, plural: &str, namespace: &str, name: &str) -> Option<Value> {
         let namespace = if plural == "nodes" { "" } else { namespace };
@@ -28,25 +37,44 @@ impl Registry {
     }
 
     /// Gives out a token for a service account.
-    pub fn request_token(&self, target: Target<'_>, request: &Value) -> Result<Value> {
+    pub async fn request_token(
+        &self,
+        target: Target<'_>,
+        request: Value,
+        options: &WriteOptions,
+    ) -> Result<Value> {
         let Target { namespace, name, .. } = target;
         let what = Named { group: "", resource: "serviceaccounts" };
-        let asked = text(request, "/metadata/namespace");
-        if !asked.is_empty() && asked != namespace {
-            let why = "the namespace of the provided object does not match the namespace sent on the request";
-            return Err(Error::bad_request(why));
+        let attributes = Attributes::of_write(Operation::Create, target, name, options);
+        let mut request = self.enter_act(&attributes, request).await?;
+        let asked = text(&request, "/metadata/name");
+        if !asked.is_empty() && asked != name {
+            let why = "must match the service account name if specified";
+            let cause = Cause::invalid("metadata.name", &json!(asked), why);
+            return Err(Error::invalid(TOKEN_REQUEST, name, vec![cause]));
         }
         let account =
             self.core("serviceaccounts", namespace, name).ok_or_else(|| Error::not_found(what, name))?;
-        let spec = &request["spec"];
-        let seconds = lifetime(spec)?;
-        let audiences = match spec["audiences"].as_array() {
-            Some(list) if !list.is_empty() => Value::Array(list.clone()),
-            _ => json!([ISSUER]),
-        };
+        let (uid, asked) = (text(&account, "/metadata/uid"), text(&request, "/metadata/uid"));
+        if !asked.is_empty() && asked != uid {
+            let why = format!(
+                "the UID in the token request ({asked}) does not match the UID of the service account ({uid})"
+            );
+            return Err(Error::conflict(TOKEN_REQUEST, name, why));
+        }
+        let seconds = lifetime(&request["spec"])?;
+        if request["spec"]["audiences"].as_array().is_none_or(Vec::is_empty) {
+            request["spec"]["audiences"] = json!([ISSUER]);
+        }
+        request["spec"]["expirationSeconds"] = json!(seconds);
+        request["metadata"]["name"] = json!(name);
+        request["metadata"]["uid"] = json!(uid);
+        request["metadata"]["creationTimestamp"] = json!(self.environment().now_text());
+        request["status"] = json!({"token": "", "expirationTimestamp": null});
+        self.validate_by_admission(&attributes, Some(&request), None).await?;
+        let (spec, audiences) = (&request["spec"], &request["spec"]["audiences"]);
         let now = self.environment().now();
         let end = now.saturating_add(SignedDuration::from_secs(seconds)).unwrap_or(Timestamp::MAX);
-        let uid = text(&account, "/metadata/uid");
         let mut own = json!({"namespace": namespace, "serviceaccount": {"name": name, "uid": uid}});
         self.bind_token(namespace, name, &spec["boundObjectRef"], &mut own)?;
         let claims = json!({

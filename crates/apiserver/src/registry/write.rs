@@ -242,6 +242,11 @@ impl Registry {
     async fn insert(&self, write: &Write<'_>, object: Value) -> Attempt<Presented> {
         let Target { resource, namespace, .. } = write.target;
         self.check_namespace(resource, namespace, text(&object, "/metadata/name"))?;
+        if resource.custom().is_some_and(|served| served.terminating) {
+            let why = "create not allowed while custom resource definition is terminating";
+            let name = text(&object, "/metadata/name");
+            return Err(Error::forbidden(resource.named(), name, why).into());
+        }
         let request = write.attributes(Operation::Create, text(&object, "/metadata/name"));
         let mut object = Pending::create(object);
         self.enter(write, &request, &mut object).await?;

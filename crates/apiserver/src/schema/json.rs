@@ -72,15 +72,37 @@ fn rank(value: &Value) -> u8 {
     }
 }
 
+/// By value, exactly: as floats, numbers that differ could be alike, and then there would be no order among three.
 fn compare_numbers(left: &Number, right: &Number) -> Ordering {
-    if let (Some(left), Some(right)) = (left.as_i64(), right.as_i64()) {
-        return left.cmp(&right);
+    match (whole(left), whole(right)) {
+        (Some(left), Some(right)) => left.cmp(&right),
+        (Some(left), None) => compare_with_float(left, float(right)),
+        (None, Some(right)) => compare_with_float(right, float(left)).reverse(),
+        (None, None) => {
+            let (left, right) = (float(left), float(right));
+            left.partial_cmp(&right).unwrap_or_else(|| left.total_cmp(&right))
+        }
     }
-    if let (Some(left), Some(right)) = (left.as_u64(), right.as_u64()) {
-        return left.cmp(&right);
+}
+
+fn whole(number: &Number) -> Option<i128> {
+    number.as_i64().map(i128::from).or_else(|| number.as_u64().map(i128::from))
+}
+
+fn float(number: &Number) -> f64 {
+    number.as_f64().unwrap_or(f64::NAN)
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "a float without its fraction, far within the range")]
+fn compare_with_float(whole: i128, float: f64) -> Ordering {
+    // Beyond every whole number that JSON has here.
+    if float.abs() >= 1e30 {
+        return if float > 0.0 { Ordering::Less } else { Ordering::Greater };
     }
-    let float = |number: &Number| number.as_f64().unwrap_or(f64::NAN);
-    float(left).total_cmp(&float(right))
+    let fraction = float - float.trunc();
+    whole
+        .cmp(&(float.trunc() as i128))
+        .then_with(|| 0.0_f64.partial_cmp(&fraction).unwrap_or(Ordering::Equal))
 }
 
 /// JSON as Go writes it by default: safe inside HTML. These characters occur only inside strings.
@@ -116,6 +138,7 @@ pub(crate) fn size(value: &Value) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
     use serde_json::json;
 
     use super::*;
@@ -131,5 +154,49 @@ mod tests {
         assert_eq!(compare(&json!(80), &json!(443)), Ordering::Less);
         assert_eq!(compare(&json!(443), &json!("a")), Ordering::Less);
         assert_eq!(compare(&json!([1, 2]), &json!([1])), Ordering::Greater);
+    }
+
+    /// Numbers at the places where whole numbers and floats part, and other values.
+    fn some_value() -> impl Strategy<Value = Value> {
+        let near = prop::sample::select(vec![0_i128, 1 << 53, 1 << 62, 1 << 63, -(1 << 53), -(1 << 63)]);
+        let number = (near, -3..=3_i128, prop::sample::select(vec![0.0, -0.0, 0.5, 1.0, 1024.0]))
+            .prop_flat_map(|(near, by, more)| {
+                let whole = near + by;
+                let as_whole =
+                    i64::try_from(whole).map(Value::from).or_else(|_| u64::try_from(whole).map(Value::from));
+                let as_float = json!(near as f64 + more);
+                prop::sample::select(vec![as_whole.unwrap_or_else(|_| as_float.clone()), as_float])
+            });
+        let other = prop::sample::select(vec![
+            json!(null),
+            json!("a"),
+            json!("b"),
+            json!(true),
+            json!([]),
+            json!({}),
+        ]);
+        let one = prop_oneof![6 => number, 1 => other];
+        one.prop_recursive(2, 8, 3, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..3).prop_map(Value::Array),
+                prop::collection::btree_map("[ab]", inner, 0..3)
+                    .prop_map(|map| map.into_iter().collect::<Value>()),
+            ]
+        })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(4000))]
+
+        #[test]
+        fn the_order_of_values_is_total(a in some_value(), b in some_value(), c in some_value()) {
+            prop_assert_eq!(compare(&a, &a), Ordering::Equal);
+            prop_assert_eq!(compare(&a, &b), compare(&b, &a).reverse());
+            let (ab, bc, ac) = (compare(&a, &b), compare(&b, &c), compare(&a, &c));
+            if ab.is_le() && bc.is_le() {
+                prop_assert!(ac.is_le(), "{} <= {} <= {}", a, b, c);
+                prop_assert_eq!(ac.is_eq(), ab.is_eq() && bc.is_eq(), "{} <= {} <= {}", a, b, c);
+            }
+        }
     }
 }

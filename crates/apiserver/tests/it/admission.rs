@@ -25,7 +25,7 @@ const DIFFERENT: [(&str, &str); 1] = [(
      responded with the status code 302 but did not return more information",
 )];
 
-fn rule(operations: &[&str], group: &str, resources: &[&str]) -> Value {
+pub(crate) fn rule(operations: &[&str], group: &str, resources: &[&str]) -> Value {
     json!({"operations": operations, "apiGroups": [group], "apiVersions": ["v1"], "resources": resources})
 }
 
@@ -39,12 +39,19 @@ fn configuration(kind: &str, name: &str, client: &Value, rules: &Value, more: &V
         "metadata": {"name": name}, "webhooks": [hook]})
 }
 
-async fn configure(server: &Server, kind: &str, name: &str, client: &Value, rules: &Value, more: &Value) {
+pub(crate) async fn configure(
+    server: &Server,
+    kind: &str,
+    name: &str,
+    client: &Value,
+    rules: &Value,
+    more: &Value,
+) {
     let path = format!("{GROUP}/{}webhookconfigurations", kind.to_lowercase());
     server.post(&path, &configuration(kind, name, client, rules, more)).await.expect_success();
 }
 
-fn patch(operations: &Value) -> Value {
+pub(crate) fn patch(operations: &Value) -> Value {
     json!({"allowed": true, "patchType": "JSONPatch", "patch": STANDARD.encode(operations.to_string())})
 }
 

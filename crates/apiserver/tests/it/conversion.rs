@@ -17,7 +17,7 @@ type Spoil = fn(&mut Value);
 
 /// A converter that knows `size` as `width` in v2, and a way to spoil what it answers.
 #[derive(Clone, Default)]
-struct Converter {
+pub(crate) struct Converter {
     spoil: Arc<Mutex<Option<Spoil>>>,
 }
 
@@ -57,7 +57,7 @@ fn version(name: &str, field: &str, storage: bool) -> Value {
             "color": {"type": "string", "default": "red"}}}}}}})
 }
 
-fn definition(conversion: &Value) -> Value {
+pub(crate) fn definition(conversion: &Value) -> Value {
     json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         "metadata": {"name": "things.example.com"}, "spec": {"group": "example.com", "scope": "Namespaced",
         "names": {"plural": "things", "singular": "thing", "kind": "Thing", "listKind": "ThingList"},
@@ -69,12 +69,12 @@ fn by(hook: &Hook) -> Value {
         "webhook": {"clientConfig": hook.client_config(), "conversionReviewVersions": ["v1"]}})
 }
 
-fn thing(version: &str, name: &str, spec: &Value) -> Value {
+pub(crate) fn thing(version: &str, name: &str, spec: &Value) -> Value {
     json!({"apiVersion": format!("example.com/{version}"), "kind": "Thing", "metadata": {"name": name},
         "spec": spec})
 }
 
-async fn start() -> (Server, Converter, Hook) {
+pub(crate) async fn start() -> (Server, Converter, Hook) {
     let converter = Converter::default();
     let hook = converter.start().await;
     let server = Server::new();

@@ -2,7 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::server::{CONFIG_MAPS, PODS, Server, config_map};
+use crate::{
+    conversion,
+    server::{CONFIG_MAPS, DEFINITIONS, PODS, Server, config_map},
+};
 
 #[tokio::test(start_paused = true)]
 async fn finalizers_hold_an_object_until_the_last_one_is_gone() {
@@ -103,4 +106,69 @@ async fn of_many_evictions_at_once_a_budget_lets_as_many_through_as_it_allows() 
     let through = answers.iter().filter(|answer| matches!(answer, Ok(201))).count();
     assert_eq!(through, 2, "{answers:?}");
     assert_eq!(server.get(&format!("{budgets}/b")).await.expect_success()["status"]["disruptionsAllowed"], 0);
+}
+
+/// A definition that goes takes no new objects, by whatever verb.
+#[tokio::test]
+async fn a_definition_that_ends_takes_nothing_in_and_goes_with_its_objects() {
+    let server = Server::new();
+    let definition = conversion::definition(&json!({"strategy": "None"}));
+    server.post(DEFINITIONS, &definition).await.expect_success();
+    let things = "/apis/example.com/v1/namespaces/default/things";
+    let mut held = conversion::thing("v1", "held", &json!({}));
+    held["metadata"]["finalizers"] = json!(["example.com/hold"]);
+    server.post(things, &held).await.expect_success();
+    server.delete(&format!("{DEFINITIONS}/things.example.com"), &Value::Null).await.expect_success();
+    let why = "create not allowed while custom resource definition is terminating";
+    let message =
+        server.post(things, &conversion::thing("v1", "new", &json!({}))).await.failed(403, "Forbidden");
+    assert_eq!(message, format!("things.example.com \"new\" is forbidden: {why}"));
+    let applied = conversion::thing("v1", "applied", &json!({}));
+    server.apply(&format!("{things}/applied"), "me", &applied).await.failed(403, "Forbidden");
+    server.get(&format!("{things}/applied")).await.failed(404, "NotFound");
+    server
+        .merge(&format!("{things}/held"), &json!({"metadata": {"finalizers": null}}))
+        .await
+        .expect_success();
+    server.get(&format!("{DEFINITIONS}/things.example.com")).await.failed(404, "NotFound");
+}
+
+/// A deletion is made sooner by who says how soon, counted from its beginning; nobody else changes it.
+#[tokio::test(start_paused = true)]
+async fn a_second_deletion_does_not_shorten_the_first_by_accident() {
+    let server = Server::new();
+    let pod = json!({"metadata": {"name": "a"}, "spec": {"nodeName": "n", "containers": [{"name": "c", "image": "x:1"}]}});
+    server.post(PODS, &pod).await.expect_success();
+    let one = format!("{PODS}/a");
+    let first = server.delete(&one, &json!({"gracePeriodSeconds": 100})).await.expect_success();
+    assert_eq!(first["metadata"]["deletionTimestamp"], "2026-01-01T00:01:40Z");
+    let again = server.delete(&one, &Value::Null).await.expect_success();
+    assert_eq!(again["metadata"]["deletionGracePeriodSeconds"], 100, "nobody said how soon");
+    tokio::time::advance(std::time::Duration::from_secs(10)).await;
+    let sooner = server.delete(&one, &json!({"gracePeriodSeconds": 20})).await.expect_success();
+    assert_eq!(sooner["metadata"]["deletionTimestamp"], "2026-01-01T00:00:20Z");
+    tokio::time::advance(std::time::Duration::from_secs(5)).await;
+    let past = server.delete(&one, &json!({"gracePeriodSeconds": -5})).await.expect_success();
+    assert_eq!(
+        (&past["metadata"]["deletionTimestamp"], &past["metadata"]["deletionGracePeriodSeconds"]),
+        (&json!("2026-01-01T00:00:15Z"), &json!(1))
+    );
+}
+
+/// What is stored is of the stored version: a deletion in another one does not read it as its own.
+#[tokio::test]
+async fn an_autoscaler_that_is_deleted_in_an_older_version_keeps_its_metrics() {
+    let server = Server::new();
+    let reference = json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"});
+    let metrics = json!([{"type": "Resource", "resource": {"name": "memory",
+        "target": {"type": "Utilization", "averageUtilization": 60}}}]);
+    let autoscaler = json!({"metadata": {"name": "a", "finalizers": ["example.com/hold"]},
+        "spec": {"maxReplicas": 3, "scaleTargetRef": reference, "metrics": metrics}});
+    let group = "/apis/autoscaling";
+    let place = "namespaces/default/horizontalpodautoscalers";
+    server.post(&format!("{group}/v2/{place}"), &autoscaler).await.expect_success();
+    server.delete(&format!("{group}/v1/{place}/a"), &Value::Null).await.expect_success();
+    let there = server.get(&format!("{group}/v2/{place}/a")).await.expect_success();
+    assert_eq!(there["spec"]["metrics"], metrics);
+    assert!(there["metadata"]["deletionTimestamp"].is_string());
 }

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that meets the unexpected must stop")]
 
 mod access;
+mod acts;
 mod admission;
 mod audit;
 mod audit_log;
@@ -26,6 +27,7 @@ mod limits;
 mod listener;
 mod lists;
 mod metrics;
+mod misdirected;
 mod nulls;
 mod numbers;
 mod oidc;
@@ -37,5 +39,6 @@ mod sessions;
 mod shapes;
 mod tokens;
 mod upserts;
+mod versions;
 mod watches;
 mod writes;

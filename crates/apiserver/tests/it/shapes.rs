@@ -317,6 +317,22 @@ fn specimen(kind: &str, group: &str, version: &str) -> Value {
         "CSINode" => json!({"spec": {"drivers": []}}),
         "VolumeAttachment" => json!({"spec": {
             "attacher": "a", "nodeName": "n", "source": {"persistentVolumeName": "p"}}}),
+        "APIService" => json!({"spec": {
+            "group": group, "version": version, "groupPriorityMinimum": 1, "versionPriority": 1}}),
+        "CertificateSigningRequest" => json!({"spec": {
+            "request": "eA==", "usages": ["client auth"], "signerName": "a.b/c"}}),
+        "PodCertificateRequest" => json!({"spec": {
+            "signerName": "a.b/c", "podName": "p", "podUID": "u", "serviceAccountName": "a",
+            "serviceAccountUID": "u", "nodeName": "n", "nodeUID": "u", "stubPKCS10Request": "eA=="}}),
+        "ServiceCIDR" => json!({"spec": {"cidrs": ["10.0.0.0/24"]}}),
+        "CSIStorageCapacity" => json!({"storageClassName": "a"}),
+        "VolumeAttributesClass" => json!({"driverName": "a", "parameters": {"a": "b"}}),
+        "DeviceTaintRule" => json!({"spec": {"taint": {"key": "a", "effect": "NoSchedule"}}}),
+        "ResourceSlice" => json!({"spec": {
+            "driver": "a", "pool": {"name": "p", "resourceSliceCount": 1}, "nodeName": "n"}}),
+        "FlowSchema" => json!({"spec": {"priorityLevelConfiguration": {"name": "a"}}}),
+        "PriorityLevelConfiguration" => json!({"spec": {"type": "Exempt"}}),
+        "StorageVersionMigration" => json!({"spec": {"resource": {"group": "a", "resource": "b"}}}),
         "Lease" => json!({"spec": {"holderIdentity": "a", "leaseDurationSeconds": 1}}),
         "CustomResourceDefinition" => {
             return json!({

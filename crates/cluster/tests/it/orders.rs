@@ -22,6 +22,12 @@ const FORBIDDEN: [&str; 12] = [
     ".partial_cmp(",
 ];
 
+/// Comparisons that were written by hand all the same, and what shows that they are orders.
+const SHOWN: [(&str, &str); 2] = [
+    ("quantity.rs", "a property test: the order is total, also between very large and very small ones"),
+    ("labels.rs", "keys are compared, which are texts"),
+];
+
 fn sources(folder: &Path, out: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -39,9 +45,11 @@ fn nothing_is_compared_by_hand() {
     let mut files = Vec::new();
     sources(&here.join("src"), &mut files);
     sources(&here.join("../windlass/src"), &mut files);
+    sources(&here.join("../apimachinery/src"), &mut files);
     assert!(files.len() > 150, "the sources must be found");
     let mut found = Vec::new();
-    for file in files {
+    let shown = |file: &PathBuf| SHOWN.iter().any(|(name, _)| file.ends_with(name));
+    for file in files.into_iter().filter(|file| !shown(file)) {
         let text = std::fs::read_to_string(&file).unwrap();
         for (number, line) in text.lines().enumerate() {
             let code = line.split("//").next().unwrap_or_default();

@@ -70,6 +70,25 @@ fn requests() -> Vec<Vec<u8>> {
         with_body("PATCH", &format!("{one}?fieldManager=attack&force=true"), APPLY, &map),
         with_body("DELETE", &one, JSON, "{}"),
         with_body("DELETE", CONFIG_MAPS, JSON, "{}"),
+        bare("HEAD", &one),
+        with_body("PATCH", &one, PATCH, r#"[{"op":"add","path":"/data/c","value":"d"}]"#),
+        with_body("PATCH", &one, "application/strategic-merge-patch+json", r#"{"data":{"e":"f"}}"#),
+        with_body("PUT", &format!("{PODS}/none/status"), JSON, &objects::pod("none", 1).to_string()),
+        with_body("POST", &format!("{PODS}/none/eviction"), JSON, r#"{"metadata":{"name":"none"}}"#),
+        with_body(
+            "POST",
+            &format!("{PODS}/none/binding"),
+            JSON,
+            r#"{"metadata":{"name":"none"},"target":{"name":"node"}}"#,
+        ),
+        with_body(
+            "PATCH",
+            "/apis/apps/v1/namespaces/default/deployments/none/scale",
+            MERGE,
+            r#"{"spec":{"replicas":1}}"#,
+        ),
+        with_body("POST", "/api/v1/namespaces/default/serviceaccounts/default/token", JSON, r#"{"spec":{}}"#),
+        with_body("PUT", "/api/v1/namespaces/none/finalize", JSON, r#"{"metadata":{"name":"none"}}"#),
         bare("GET", &format!("{PODS}/none/log?follow=true")),
         format!(
             "POST {PODS}/none/exec?command=sh&container=main&stdin=true HTTP/1.1\r\nHost: localhost\r\n\
@@ -185,6 +204,11 @@ pub(super) async fn misdirected(stage: &mut Stage) -> Result<String> {
         "/version",
         "/openapi/v3",
         "/api/v1/namespaces/default/serviceaccounts/default/token",
+        "/api/v1/namespaces/default/bindings",
+        "/apis/certificates.k8s.io/v1/certificatesigningrequests/missing/approval",
+        "/apis/autoscaling/v1/namespaces/default/horizontalpodautoscalers/missing",
+        "/api/v1/namespaces/default/pods/missing/log",
+        "/api/v1/namespaces/default/pods/missing/attach",
         "/api/v1/namespaces/%2e%2e/configmaps/%00",
     ];
     let bodies: Vec<Value> = vec![

@@ -42,9 +42,9 @@ pub(super) async fn masters(stage: &mut Stage) -> Result<String> {
     let roles = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
     admin.post(roles, &objects::cluster_role("requests", &rules)).await?.succeed()?;
     let bindings = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings";
-    admin.post(bindings, &objects::binding("requests", "mallory")).await?.succeed()?;
+    admin.post(bindings, &objects::binding("requests", "malcolm")).await?.succeed()?;
     let key = KeyPair::generate()?;
-    let mut client = api.user("mallory").await?;
+    let mut client = api.user("malcolm").await?;
     let request = |name: &str, organization: &str| {
         let mut params = CertificateParams::default();
         params.distinguished_name = DistinguishedName::new();

@@ -65,7 +65,7 @@ pub(super) async fn bodies(stage: &mut Stage) -> Result<String> {
 
 /// Small patches of a large object: the history keeps every version of it.
 pub(super) async fn history(stage: &mut Stage) -> Result<String> {
-    let mut client = stage.server.api().admin().await?;
+    let mut client = stage.attacker().await?;
     let large = "x".repeat(1_000_000);
     client.post(CONFIG_MAPS, &objects::config_map("large", &large)).await?.succeed()?;
     let count = stage.scale(300, 1500);
@@ -83,7 +83,7 @@ pub(super) async fn history(stage: &mut Stage) -> Result<String> {
 
 /// Kubernetes' limits: 1 MiB of ConfigMap, 256 KiB of annotations, 1.5 MiB of anything.
 pub(super) async fn oversized(stage: &mut Stage) -> Result<String> {
-    let mut client = stage.server.api().admin().await?;
+    let mut client = stage.attacker().await?;
     let refused = |status: u16, what: &str| {
         ensure!((400..500).contains(&status), "{what} got {status}");
         Ok(())
@@ -112,7 +112,7 @@ pub(super) async fn oversized(stage: &mut Stage) -> Result<String> {
 
 /// A short body whose items each get a long default.
 pub(super) async fn defaults(stage: &mut Stage) -> Result<String> {
-    let mut client = stage.server.api().admin().await?;
+    let mut client = stage.attacker().await?;
     let item = json!({"type": "object", "properties": {
         "a": {"type": "string", "default": "x".repeat(1000)}, "b": {"type": "string", "default": "y".repeat(1000)}}});
     let spec = json!({"type": "object", "properties": {"items": {"type": "array", "items": item}}});
@@ -159,7 +159,9 @@ pub(super) async fn warnings(stage: &mut Stage) -> Result<String> {
 
 async fn ask_and_wait(api: Api, path: &str) -> Result<()> {
     let mut stream = api.stream(Who::Admin, "http/1.1").await?;
-    stream.write_all(format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n").as_bytes()).await?;
+    let user = super::super::ATTACKER;
+    let head = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nImpersonate-User: {user}\r\n\r\n");
+    stream.write_all(head.as_bytes()).await?;
     stream.flush().await?;
     tokio::time::sleep(Duration::from_secs(10)).await;
     Ok(())
@@ -167,16 +169,13 @@ async fn ask_and_wait(api: Api, path: &str) -> Result<()> {
 
 /// Answers that are asked for and never read.
 pub(super) async fn unread(stage: &mut Stage) -> Result<String> {
-    let mut client = stage.server.api().admin().await?;
+    let mut client = stage.attacker().await?;
     for index in 0..80 {
         let map = objects::config_map(&format!("large-{index}"), &"x".repeat(900_000));
         client.post(CONFIG_MAPS, &map).await?.succeed()?;
     }
-    stage.server.forget_peak()?;
-    let before = stage.server.resident()?;
+    stage.stored()?;
     let api = stage.server.api().clone();
     join_all((0..40).map(|_| ask_and_wait(api.clone(), CONFIG_MAPS))).await;
-    let grown = stage.server.peak()? - before;
-    ensure!(grown < super::ACCOUNT, "40 lists of 72 MB took {grown:.0} MB");
-    Ok(format!("40 lists of 72 MB, {grown:.0} MB"))
+    Ok(format!("40 lists of 72 MB, {:.0} MB", stage.server.peak()? - stage.before))
 }

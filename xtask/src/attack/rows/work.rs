@@ -41,13 +41,13 @@ where
 }
 
 pub(super) async fn variables(stage: &mut Stage) -> Result<String> {
-    let mut client = stage.server.api().admin().await?;
+    let mut client = stage.attacker().await?;
     grows(stage, 20_000, async |size| client.post(PODS, &objects::pod(&format!("pod-{size}"), size)).await)
         .await
 }
 
 pub(super) async fn ports(stage: &mut Stage) -> Result<String> {
-    let mut client = stage.server.api().admin().await?;
+    let mut client = stage.attacker().await?;
     let play = async |size| client.post(SERVICES, &objects::service(&format!("service-{size}"), size)).await;
     grows(stage, 20_000, play).await
 }
@@ -60,8 +60,8 @@ pub(super) async fn role_product(stage: &mut Stage) -> Result<String> {
     let roles = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
     admin.post(roles, &objects::cluster_role("authors", &rules)).await?.succeed()?;
     let bindings = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings";
-    admin.post(bindings, &objects::binding("authors", "mallory")).await?.succeed()?;
-    let mut client = stage.server.api().user("mallory").await?;
+    admin.post(bindings, &objects::binding("authors", "malcolm")).await?.succeed()?;
+    let mut client = stage.server.api().user("malcolm").await?;
     let before = stage.server.processor_seconds()?;
     let mut answers = Vec::new();
     for length in [10, 30, stage.scale(60, 200)] {
@@ -80,7 +80,7 @@ pub(super) async fn role_product(stage: &mut Stage) -> Result<String> {
 }
 
 pub(super) async fn insertions(stage: &mut Stage) -> Result<String> {
-    let mut client = stage.server.api().admin().await?;
+    let mut client = stage.attacker().await?;
     let spec =
         json!({"type": "object", "properties": {"items": {"type": "array", "items": {"type": "integer"}}}});
     let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
@@ -97,7 +97,7 @@ pub(super) async fn insertions(stage: &mut Stage) -> Result<String> {
 }
 
 /// Many ConfigMaps, over a few connections at once.
-async fn fill(stage: &Stage, count: usize) -> Result<()> {
+pub(super) async fn fill(stage: &Stage, count: usize) -> Result<()> {
     let mut writers = Vec::new();
     for writer in 0..8 {
         let mut client = stage.server.api().admin().await?;
@@ -118,7 +118,7 @@ async fn fill(stage: &Stage, count: usize) -> Result<()> {
 pub(super) async fn selector(stage: &mut Stage) -> Result<String> {
     let count = stage.scale(1000, 10_000);
     fill(stage, count).await?;
-    let mut client = stage.server.api().admin().await?;
+    let mut client = stage.attacker().await?;
     let values: Vec<String> = (0..6000).map(|index| format!("v{index}")).collect();
     let set = format!("app%20notin%20({})", values.join(","));
     let equal: Vec<String> = (0..4000).map(|index| format!("l{index}!%3Dv")).collect();
@@ -139,7 +139,7 @@ pub(super) async fn selector(stage: &mut Stage) -> Result<String> {
 pub(super) async fn table(stage: &mut Stage) -> Result<String> {
     let count = stage.scale(1000, 10_000);
     fill(stage, count).await?;
-    let mut client: Connection = stage.server.api().admin().await?;
+    let mut client: Connection = stage.attacker().await?;
     client.header("accept", b"application/json;as=Table;v=v1;g=meta.k8s.io")?;
     let before = stage.server.processor_seconds()?;
     let answer = client.get(CONFIG_MAPS).await?.succeed()?;

@@ -1,6 +1,5 @@
 //! Every Pod runs as a service account, and finds that account's token mounted.
 
-use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
 
 use crate::{
@@ -54,30 +53,6 @@ pub(super) fn admit(registry: &Registry, request: &Attributes<'_>, pod: &mut Val
         mount(registry, spec);
     }
     Ok(())
-}
-
-/// Fills a Secret that was made to hold a token. The real server has a controller for this; here it is part of
-/// the write. An account that is missing leaves the Secret empty.
-pub(super) fn fill(registry: &Registry, request: &Attributes<'_>, secret: &mut Value) {
-    if secret["type"] != "kubernetes.io/service-account-token" || secret["data"]["token"].is_string() {
-        return;
-    }
-    let annotations = &secret["metadata"]["annotations"];
-    let account = annotations["kubernetes.io/service-account.name"].as_str().unwrap_or_default().to_owned();
-    let namespace = request.target.namespace;
-    let Some((token, uid)) = registry.legacy_token(namespace, &request.name, &account) else { return };
-    secret["metadata"]["annotations"]["kubernetes.io/service-account.uid"] = json!(uid);
-    if !secret["data"].is_object() {
-        secret["data"] = json!({});
-    }
-    secret["data"]["token"] = json!(STANDARD.encode(token));
-    secret["data"]["namespace"] = json!(STANDARD.encode(namespace));
-    let maps = TableName { group: "".into(), plural: "configmaps".into() };
-    let published = registry.store().get(&maps, &Key::new(namespace, "kube-root-ca.crt"));
-    let published = published.and_then(|map| serde_json::from_slice::<Value>(&map.bytes).ok());
-    if let Some(authority) = published.as_ref().and_then(|map| map["data"]["ca.crt"].as_str()) {
-        secret["data"]["ca.crt"] = json!(STANDARD.encode(authority));
-    }
 }
 
 /// Mounts the token into every container that has nothing in its place.

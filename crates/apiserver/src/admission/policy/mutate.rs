@@ -1,19 +1,18 @@
 //! Policies that change objects: a configuration to lay over them, or a JSON patch, both made by CEL.
 
-use std::collections::BTreeSet;
-
 use kube_cel::cel::Value as Cel;
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::{
-    Binding, Condition, Policy,
+    Binding, Condition, InForce, Policy,
     evaluate::{self, Input, conditions},
 };
 use crate::{
     admission::{
         Admitting, Attributes,
         patch::{self, Problem},
+        reinvocation::Reinvocation,
     },
     error::{Cause, Error, Reason, Result},
     merge,
@@ -30,34 +29,26 @@ pub(super) struct Mutation {
 }
 
 impl Admitting<'_> {
-    /// The object after every policy that is concerned has had its way.
+    /// One round of the policies that are concerned.
     pub(in crate::admission) async fn mutate_by_policies(
         &self,
         request: &Attributes<'_>,
+        known: &InForce,
+        round: &mut Reinvocation,
         mut object: Value,
         old: Option<&Value>,
     ) -> Result<Value> {
-        let known = self.chain.mutations.in_force(self.store());
-        // Policies that want to be asked again, and among them those after which somebody changed something.
-        let (mut asked, mut again) = (BTreeSet::new(), BTreeSet::new());
-        for round in 0..2 {
-            for (index, (policy, binding)) in known.bound.iter().enumerate() {
-                if round == 1 && !again.contains(&index) {
-                    continue;
-                }
-                let changed = self.mutate_by(request, policy, binding, &object, old).await?;
-                if let Some(changed) = changed.filter(|changed| *changed != object) {
-                    object = changed;
-                    again.append(&mut asked);
-                }
-                if policy.spec.reinvocation_policy == "IfNeeded" {
-                    asked.insert(index);
-                }
+        round.begin(Some(&object));
+        for (index, (policy, binding)) in known.bound.iter().enumerate() {
+            if round.skips(index) {
+                continue;
             }
-            if again.is_empty() {
-                break;
-            }
+            let changed = self.mutate_by(request, policy, binding, &object, old).await?;
+            let changed = changed.filter(|changed| *changed != object);
+            round.asked(index, changed.is_some(), policy.spec.reinvocation_policy == "IfNeeded");
+            object = changed.unwrap_or(object);
         }
+        round.end(Some(&object));
         Ok(object)
     }
 
@@ -82,7 +73,7 @@ impl Admitting<'_> {
             let who = format!("policy '{}' with binding '{}' denied request", policy.name, binding.name);
             if fails_open { Ok(None) } else { Err(refused(request, reason, format!("{who}: {why}"))) }
         };
-        let params = match self.params(request, policy, binding) {
+        let params = match self.params(request, policy, binding).await {
             Ok(params) => params,
             Err(why) => return refuse(Reason::Forbidden, format!("failed to configure binding: {why}")),
         };

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::built_in;
 use crate::{
-    merge::{ApplyOptions, FieldSet, UpdateOptions, apply, strategic, track_update},
+    merge::{ApplyOptions, FieldSet, UpdateOptions, Versions, apply, strategic, track_update},
     schema::{TypeRef, structural_errors},
 };
 
@@ -85,13 +85,13 @@ proptest! {
         let none = FieldSet::new();
         let options = ApplyOptions {
             manager: "m", force, subresource: "", api_version: "apps/v1",
-            time: "2026-01-01T00:00:00Z", reset: &none, zero: Some(DEPLOYMENT.zero_ref()),
+            time: "2026-01-01T00:00:00Z", reset: &none, zero: Some(DEPLOYMENT.zero_ref()), versions: Versions::default(),
         };
         let _ = apply(&DEPLOYMENT, Some(&live), &intent, &options);
         let _ = apply(&DEPLOYMENT, None, &intent, &options);
         let options = UpdateOptions {
             manager: "m", subresource: "", api_version: "apps/v1",
-            time: "2026-01-01T00:00:00Z", reset: &none, zero: Some(DEPLOYMENT.zero_ref()),
+            time: "2026-01-01T00:00:00Z", reset: &none, zero: Some(DEPLOYMENT.zero_ref()), versions: Versions::default(),
         };
         let mut new = intent.clone();
         track_update(&DEPLOYMENT, Some(&live), &mut new, &options);

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::custom;
 use crate::{
-    merge::{ApplyOptions, FieldSet, apply, fields_of},
+    merge::{ApplyOptions, FieldSet, Versions, apply, fields_of},
     schema::TypeRef,
 };
 
@@ -47,6 +47,7 @@ fn options<'a>(manager: &'a str, none: &'a FieldSet) -> ApplyOptions<'a> {
         time: "2026-01-01T00:00:00Z",
         reset: none,
         zero: None,
+        versions: Versions::default(),
     }
 }
 

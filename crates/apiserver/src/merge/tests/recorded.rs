@@ -8,8 +8,8 @@ use serde_json::{Map, Value, json};
 use super::{built_in, custom};
 use crate::{
     merge::{
-        ApplyError, ApplyOptions, FieldSet, UpdateOptions, apply, fields_of, keep_times, path::shown,
-        track_update,
+        ApplyError, ApplyOptions, FieldSet, UpdateOptions, Versions, apply, fields_of, keep_times,
+        path::shown, track_update,
     },
     schema::{TypeRef, json::equal},
 };
@@ -62,6 +62,7 @@ impl Case {
             time: text(step, "time"),
             reset: self.reset_of(step),
             zero: self.zero.as_ref(),
+            versions: Versions::default(),
         };
         let expected = &step["response"];
         match apply(&self.ty, live, &step["body"], &options) {
@@ -108,6 +109,7 @@ impl Case {
             time: text(step, "time"),
             reset: self.reset_of(step),
             zero: self.zero.as_ref(),
+            versions: Versions::default(),
         };
         for pointer in filled(step) {
             take(&mut new, pointer);

@@ -57,7 +57,21 @@ pub(super) fn conflict(definition: &Value, others: &[&Value]) -> Option<(&'stati
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        #[test]
+        fn the_order_of_versions_is_total(all in prop::collection::vec("(v[0-9]{1,20}((alpha|beta)[0-9]{0,2})?|[a-z0-9]{0,4})", 3)) {
+            let order = |one: usize, other: usize| by_priority(&all[one], &all[other]);
+            prop_assert_eq!(order(0, 1), order(1, 0).reverse());
+            prop_assert_eq!(order(0, 1).is_eq(), all[0] == all[1] || parse(&all[0]).is_some() && parse(&all[0]) == parse(&all[1]));
+            if order(0, 1).is_le() && order(1, 2).is_le() {
+                prop_assert!(order(0, 2).is_le());
+            }
+        }
+    }
 
     #[test]
     fn stable_versions_come_first() {

@@ -16,7 +16,7 @@ use super::{
     CLEANUP, names,
 };
 use crate::{
-    merge::{self, FieldSet, UpdateOptions},
+    merge::{self, FieldSet, UpdateOptions, Versions},
     store::{Draft, Object, TableName},
 };
 
@@ -151,6 +151,7 @@ impl Registry {
             time: &time,
             reset: &FieldSet::of_paths(["spec", "metadata"]),
             zero: Some(resource.schema().zero_ref()),
+            versions: Versions::default(),
         };
         merge::track_update(resource.schema(), Some(old), &mut new, &options);
         let draft = Draft::encode(&new, resource.fields_of(&new));

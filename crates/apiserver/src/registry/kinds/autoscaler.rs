@@ -32,6 +32,7 @@ pub(super) static AUTOSCALER_V1: Strategy = Strategy {
     defaults: |object| {
         default(object, "spec", || json!({}));
         default(&mut object["spec"], "minReplicas", || json!(1));
+        v1::default_percentage(object);
     },
     validate: AUTOSCALER.validate,
     conversion: Some(Conversion {

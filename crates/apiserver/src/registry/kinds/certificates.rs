@@ -10,7 +10,7 @@ use rustls::pki_types::{
 };
 use serde_json::{Value, json};
 
-use super::{Strategy, cells, check::Causes, copy_top, format, text};
+use super::{Strategy, cells, check::Causes, copy_top, format, required, text};
 use crate::{
     auth::Identity,
     environment::Environment,
@@ -25,6 +25,7 @@ use crate::{
 pub(super) static SIGNING_REQUEST: Strategy = Strategy {
     selectable: &[Selectable::new("spec.signerName", "/spec/signerName")],
     prepare_create: identify,
+    validate: required::signing_request,
     // A request cannot be changed once it is made.
     prepare_update: |new, old| copy_top(old, new, "spec"),
     // What is new in a status gets its time.

@@ -3,16 +3,24 @@
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::{Strategy, cells, text};
+use super::{Strategy, cells, required, text};
 use crate::registry::strategy::Generation;
 
 /// FlowSchema.
-pub(super) static FLOW_SCHEMA: Strategy =
-    Strategy { generation: Generation::SPEC, row: Some(flow_schema), ..Strategy::PLAIN };
+pub(super) static FLOW_SCHEMA: Strategy = Strategy {
+    generation: Generation::SPEC,
+    validate: required::flow_schema,
+    row: Some(flow_schema),
+    ..Strategy::PLAIN
+};
 
 /// PriorityLevelConfiguration.
-pub(super) static PRIORITY_LEVEL: Strategy =
-    Strategy { generation: Generation::SPEC, row: Some(priority_level), ..Strategy::PLAIN };
+pub(super) static PRIORITY_LEVEL: Strategy = Strategy {
+    generation: Generation::SPEC,
+    validate: required::priority_level,
+    row: Some(priority_level),
+    ..Strategy::PLAIN
+};
 
 fn flow_schema(object: &Value, now: Timestamp) -> Vec<Value> {
     let dangling =

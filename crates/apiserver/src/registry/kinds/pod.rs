@@ -282,5 +282,9 @@ fn grace_period(pod: &Value, asked: Option<i64>) -> i64 {
     let own = pod.pointer("/spec/terminationGracePeriodSeconds").and_then(Value::as_i64).unwrap_or(30);
     let runs = !text(pod, "/spec/nodeName").is_empty()
         && !matches!(text(pod, "/status/phase"), "Succeeded" | "Failed");
-    if runs { asked.unwrap_or(own).max(0) } else { 0 }
+    match asked.unwrap_or(own) {
+        _ if !runs => 0,
+        seconds if seconds < 0 => 1,
+        seconds => seconds,
+    }
 }

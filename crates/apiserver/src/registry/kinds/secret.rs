@@ -22,6 +22,7 @@ pub(super) static SECRET: Strategy = Strategy {
         causes
     },
     row: Some(row),
+    after_write: |registry, secret| registry.fill_stored_token(secret),
     ..Strategy::PLAIN
 };
 

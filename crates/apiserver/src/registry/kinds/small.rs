@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::{Strategy, cells, text};
+use super::{Strategy, cells, required, text};
 
 /// Nothing at all.
 pub(super) static PLAIN: Strategy = Strategy::PLAIN;
@@ -16,11 +16,16 @@ pub(super) static COMPONENT_STATUS: Strategy =
     Strategy { deprecation: Some("v1 ComponentStatus is deprecated in v1.19+"), ..Strategy::PLAIN };
 
 /// APIService.
-pub(super) static API_SERVICE: Strategy = Strategy { row: Some(api_service), ..Strategy::PLAIN };
+pub(super) static API_SERVICE: Strategy =
+    Strategy { validate: required::api_service, row: Some(api_service), ..Strategy::PLAIN };
 
 /// RuntimeClass.
-pub(super) static RUNTIME_CLASS: Strategy =
-    Strategy { creates_on_update: true, row: Some(runtime_class), ..Strategy::PLAIN };
+pub(super) static RUNTIME_CLASS: Strategy = Strategy {
+    creates_on_update: true,
+    validate: required::runtime_class,
+    row: Some(runtime_class),
+    ..Strategy::PLAIN
+};
 
 fn api_service(object: &Value, now: Timestamp) -> Vec<Value> {
     let service = object.pointer("/spec/service").map_or("Local".to_owned(), |service| {

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::{
     Strategy, cells,
     check::{self, Causes, at, list},
-    default, small, text,
+    default, required, small, text,
 };
 use crate::{error::Cause, registry::metadata::NameRule, schema::quantity};
 
@@ -33,7 +33,12 @@ static CSI_NODE: Strategy = Strategy { returns_deleted: true, row: Some(csi_node
 static CSI_DRIVER: Strategy = Strategy { returns_deleted: true, row: Some(csi_driver), ..Strategy::PLAIN };
 
 /// VolumeAttachment.
-static ATTACHMENT: Strategy = Strategy { returns_deleted: true, row: Some(attachment), ..Strategy::PLAIN };
+static ATTACHMENT: Strategy = Strategy {
+    validate: required::volume_attachment,
+    returns_deleted: true,
+    row: Some(attachment),
+    ..Strategy::PLAIN
+};
 
 /// The kinds of the group.
 pub(super) fn kind(plural: &str) -> &'static Strategy {
@@ -42,7 +47,8 @@ pub(super) fn kind(plural: &str) -> &'static Strategy {
         "csinodes" => &CSI_NODE,
         "csidrivers" => &CSI_DRIVER,
         "volumeattachments" => &ATTACHMENT,
-        "csistoragecapacities" => &small::PLAIN,
+        "csistoragecapacities" => &required::STORAGE_CAPACITY,
+        "volumeattributesclasses" => &required::ATTRIBUTES_CLASS,
         _ => &small::RETURNS_DELETED,
     }
 }

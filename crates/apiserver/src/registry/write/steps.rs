@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     error::{Cause, Error, Named, Result},
-    merge::{self, UpdateOptions},
+    merge::{self, UpdateOptions, Versions},
     registry::{
         Attributes, Presented, Registry, Resource, bounds, catalog, decode,
         metadata::{self, is_deleting},
@@ -293,12 +293,18 @@ impl Registry {
                 time: &time,
                 reset: &reset,
                 zero: zero_of(resource),
+                versions: Versions::new(&|version, object| self.seen_in(resource, version, object)),
             },
         );
     }
 
     /// Refuses to create in a namespace that is missing or going away.
-    pub(super) fn check_namespace(&self, resource: &Resource, namespace: &str, name: &str) -> Result<()> {
+    pub(in crate::registry) fn check_namespace(
+        &self,
+        resource: &Resource,
+        namespace: &str,
+        name: &str,
+    ) -> Result<()> {
         if !resource.namespaced {
             return Ok(());
         }

@@ -3,7 +3,7 @@
 //! A macro with two variables runs over the indices of a list or the keys of a map and binds the
 //! second variable to what is there. `sortBy` sorts a list by a list of keys.
 
-use std::sync::Arc;
+use std::{cmp::Ordering, sync::Arc};
 
 use kube_cel::cel::{
     Context, ExecutionError, IdedExpr, ResolveResult, Value,
@@ -83,17 +83,16 @@ fn indices(This(range): This<Value>) -> ResolveResult {
 }
 
 fn sort_by_keys(This(items): This<Arc<Vec<Value>>>, keys: Arc<Vec<Value>>) -> ResolveResult {
-    let mut pairs: Vec<(&Value, &Value)> = keys.iter().zip(items.iter()).collect();
-    let mut comparable = true;
-    pairs.sort_by(|(left, _), (right, _)| {
-        left.partial_cmp(right).unwrap_or_else(|| {
-            comparable = false;
-            std::cmp::Ordering::Equal
-        })
-    });
-    if !comparable {
+    // Only keys of one type are in an order, and among numbers those that are one: a sort by anything else may panic.
+    let kind = keys.first().map(std::mem::discriminant);
+    let ordered = |key: &Value| {
+        Some(std::mem::discriminant(key)) == kind && key.partial_cmp(key) == Some(Ordering::Equal)
+    };
+    if !keys.iter().all(ordered) {
         return Err(ExecutionError::NoSuchOverload);
     }
+    let mut pairs: Vec<(&Value, &Value)> = keys.iter().zip(items.iter()).collect();
+    pairs.sort_by(|(left, _), (right, _)| left.partial_cmp(right).unwrap_or(Ordering::Equal));
     Ok(Value::List(Arc::new(pairs.into_iter().map(|(_, item)| item.clone()).collect())))
 }
 

@@ -105,3 +105,37 @@ fn deep_but_legal_expressions_are_evaluated() {
     let parens = format!("{}true{}", "(".repeat(30), ")".repeat(30));
     assert_eq!(holds(&parens), Ok(true));
 }
+
+/// Keys that are in no order are refused, however many there are: a sort by them could panic.
+#[test]
+fn only_keys_of_one_order_are_sorted_by() {
+    let mixed: Vec<serde_json::Value> =
+        (0..200).map(|n| if n % 3 == 0 { json!("a") } else { json!(n % 7) }).collect();
+    let large: Vec<i64> = (0..200).map(|n| (1 << 53) + i64::from(n * 37 % 5)).collect();
+    let object = json!({"mixed": mixed, "large": large});
+    let holds = |expression: &str| Expression::compile(expression)?.evaluate_bool(&[("self", &object)]);
+    assert_eq!(holds("self.large.sortBy(x, x).size() == 200"), Ok(true));
+    for expression in [
+        "self.mixed.sortBy(x, x).size() == 200",
+        "self.large.sortBy(x, x % 2 == 0 ? dyn(double(x)) : dyn(x)).size() == 200",
+        "self.large.sortBy(x, x % 3 == 0 ? double('NaN') : double(x)).size() == 200",
+    ] {
+        assert!(holds(expression).is_err(), "{expression}");
+    }
+}
+
+/// As in CEL everywhere: what decides wins over what fails, whichever comes first.
+#[test]
+fn an_element_that_fails_does_not_hide_one_that_decides() {
+    for (expression, value) in [
+        ("[0, 1].exists(x, 1 / x > 0)", true),
+        ("[1, 0].exists(x, 1 / x > 0)", true),
+        ("[0, 1].all(x, 1 / x > 1)", false),
+        ("[1, 0].all(x, 1 / x > 1)", false),
+    ] {
+        assert_eq!(holds(expression), Ok(value), "{expression}");
+    }
+    for expression in ["[0, 1].all(x, 1 / x > 0)", "[0, 1].exists(x, 1 / x > 1)"] {
+        assert!(holds(expression).is_err(), "{expression}");
+    }
+}

@@ -19,24 +19,6 @@ use super::play::{Server, prepare};
 /// Requests that are under way at once: a real server holds a watch open for a second.
 const AT_ONCE: usize = 16;
 
-/// Kinds whose bodies ours does not look into: the real server finds the body of the table invalid before it asks for the
-/// right to create it, ours asks.
-const UNREAD: [&str; 13] = [
-    "apiservices",
-    "certificatesigningrequests",
-    "podcertificaterequests",
-    "servicecidrs",
-    "csistoragecapacities",
-    "volumeattachments",
-    "volumeattributesclasses",
-    "runtimeclasses",
-    "devicetaintrules",
-    "resourceslices",
-    "flowschemas",
-    "prioritylevelconfigurations",
-    "storageversionmigrations",
-];
-
 /// How the table calls an answer that is no refusal. What else is wrong with a request is not its subject.
 const ALLOWED: &str = "allowed";
 
@@ -256,13 +238,8 @@ fn differences(recorded: &[Row], ours: &[Row]) -> Vec<String> {
             .iter()
             .map(move |(form, answer)| (&recorded.request, form, answer, ours.answers.get(form)))
     });
-    let asks_to_create = |answer: &str| match Missing::read(answer) {
-        Some(Missing::Resource { verb, resource, .. }) => verb == "create" && UNREAD.contains(&&*resource),
-        _ => false,
-    };
     let different = each.filter(|(request, _, answer, ours)| {
         Some(*answer) != *ours
-            && !(*answer == ALLOWED && ours.is_some_and(|ours| asks_to_create(ours)))
             // The real server leaves its own classes out where ours refuses to remove them.
             && !request.starts_with("DELETE /apis/scheduling.k8s.io/v1/priorityclasses?")
     });

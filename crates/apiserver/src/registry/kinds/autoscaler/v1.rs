@@ -7,6 +7,8 @@ use crate::registry::metadata;
 const METRICS: &str = "autoscaling.alpha.kubernetes.io/metrics";
 const CURRENT: &str = "autoscaling.alpha.kubernetes.io/current-metrics";
 const CONDITIONS: &str = "autoscaling.alpha.kubernetes.io/conditions";
+/// The utilization of the processor that is meant where nothing is said.
+const CPU: u8 = 80;
 const BEHAVIOR: &str = "autoscaling.alpha.kubernetes.io/behavior";
 /// Fields of a metric in the old shape: where they are in the new one.
 const TARGETS: [(&str, &str); 3] = [
@@ -139,6 +141,16 @@ fn old_behavior(behavior: &Value) -> String {
     format!("{{\"ScaleUp\":{},\"ScaleDown\":{}}}", rules("scaleUp"), rules("scaleDown"))
 }
 
+/// Who names no metric at all means the processor's. Said here too, so that everybody who is asked about the object sees it.
+pub(super) fn default_percentage(object: &mut Value) {
+    let others = object["metadata"]["annotations"].get(METRICS).and_then(Value::as_str);
+    let others = others.and_then(|text| serde_json::from_str::<Vec<Value>>(text).ok());
+    let spec = &mut object["spec"];
+    if others.is_none_or(|others| others.is_empty()) && spec["targetCPUUtilizationPercentage"].is_null() {
+        spec["targetCPUUtilizationPercentage"] = json!(CPU);
+    }
+}
+
 /// An autoscaler of `autoscaling/v1` as it is stored.
 pub(super) fn to_stored(mut old: Value) -> Value {
     old["apiVersion"] = json!("autoscaling/v2");
@@ -153,7 +165,7 @@ pub(super) fn to_stored(mut old: Value) -> Value {
         metrics.insert(0, cpu_metric(percent));
     }
     if metrics.is_empty() {
-        metrics.push(cpu_metric(json!(80)));
+        metrics.push(cpu_metric(json!(CPU)));
     }
     spec["metrics"] = Value::Array(metrics);
     if let Some(text) = take_annotation(&mut old, BEHAVIOR)

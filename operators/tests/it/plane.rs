@@ -2,8 +2,7 @@
 //!
 //! The real one is a testbed of the test's own, since its objects are in the namespace `default` and its operators work
 //! everywhere. Its controllers and its scheduler are Kubernetes'; that no container runs is what lets hundreds of Pods be
-//! judged. `WINDLASS_KUBERNETES_VERSION` asks for another Kubernetes: of that one the API server is real and the rest ours,
-//! since what an operator meets of a version is its API. `just oldest` runs the oldest that is supported.
+//! judged. `WINDLASS_KUBERNETES_VERSION` says which Kubernetes: `just oldest` runs the oldest that is supported.
 
 use std::{
     path::{Path, PathBuf},
@@ -185,12 +184,8 @@ impl Testbed {
         let name = format!("it-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let kubeconfig = std::env::temp_dir().join(format!("windlass-{name}.kubeconfig"));
         let mut up = command(Path::new(&xtask), &name, "up");
-        up.arg("--kubeconfig").arg(&kubeconfig);
-        let other = std::env::var("WINDLASS_KUBERNETES_VERSION").ok();
-        match &other {
-            Some(version) => up.args(["--api-server", "--version", version]),
-            None => up.arg("--control-plane"),
-        };
+        up.arg("--control-plane").arg("--kubeconfig").arg(&kubeconfig);
+        up.args(std::env::var("WINDLASS_KUBERNETES_VERSION").map(|version| format!("--version={version}")));
         let status = up.status().unwrap();
         // Made first, so that what was begun is taken down.
         let mut testbed = Self {
@@ -204,18 +199,18 @@ impl Testbed {
         let kubeconfig = Kubeconfig::read_from(&testbed.kubeconfig).unwrap();
         let options = KubeConfigOptions::default();
         testbed.config = Config::from_custom_kubeconfig(kubeconfig, &options).await.unwrap();
-        testbed.bring_node(other.is_some()).await;
+        testbed.bring_node().await;
         testbed
     }
 
-    /// Runs a node that runs no containers, and provides volumes; with the controllers, where there are none.
-    async fn bring_node(&self, controllers: bool) {
+    /// Runs a node that runs no containers, and provides volumes.
+    async fn bring_node(&self) {
         let node = Controllers {
-            workloads: controllers,
-            garbage: controllers,
-            namespaces: controllers,
-            endpoints: controllers,
-            scheduler: controllers,
+            workloads: false,
+            garbage: false,
+            namespaces: false,
+            endpoints: false,
+            scheduler: false,
             ..Controllers::default()
         };
         let client = Client::try_from(self.config.clone()).unwrap();

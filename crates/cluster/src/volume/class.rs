@@ -38,3 +38,14 @@ pub(crate) async fn create(client: &Client) -> Result<(), Error> {
         other => other.map(drop),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::DRIVER;
+
+    #[test]
+    fn a_driver_has_the_name_of_a_domain() {
+        let allowed = |byte: u8| byte.is_ascii_lowercase() || byte == b'.' || byte == b'-';
+        assert!(DRIVER.len() <= 63 && DRIVER.bytes().all(allowed), "{DRIVER}");
+    }
+}

@@ -18,6 +18,7 @@ mod compress;
 mod connect;
 mod deadline;
 mod discovery;
+mod faults;
 mod flow;
 mod guard;
 mod health;
@@ -49,7 +50,12 @@ use serde_json::json;
 use tokio::time::Instant;
 
 pub(crate) use self::service::Remote;
-pub use self::{body::Body, guard::Limits, service::AsUser};
+pub use self::{
+    body::Body,
+    faults::{Fault, Faults},
+    guard::Limits,
+    service::AsUser,
+};
 use self::{
     flow::{Kind, Seat},
     guard::{Guard, Incoming, Read},
@@ -76,6 +82,7 @@ pub struct ApiServer {
     containers: Option<Arc<dyn Containers>>,
     readiness: Option<Readiness>,
     tokens: Arc<BTreeMap<String, Identity>>,
+    faults: Faults,
 }
 
 /// Why somebody whom the cluster cannot do without does not work; `None` if all is well.
@@ -118,7 +125,8 @@ impl ApiServer {
     /// The same, within other limits.
     pub fn with_limits(registry: Arc<Registry>, limits: Limits) -> Self {
         let (guard, metrics) = (Arc::new(Guard::new(limits)), Arc::default());
-        Self { registry, guard, metrics, containers: None, readiness: None, tokens: Arc::default() }
+        let faults = Faults::default();
+        Self { registry, guard, metrics, containers: None, readiness: None, tokens: Arc::default(), faults }
     }
 
     /// The same server, whose clients can enter the containers that somebody runs.
@@ -145,6 +153,11 @@ impl ApiServer {
     /// The registry behind the server.
     pub fn registry(&self) -> &Arc<Registry> {
         &self.registry
+    }
+
+    /// Whose requests are slow or fail on purpose.
+    pub fn faults(&self) -> &Faults {
+        &self.faults
     }
 
     /// The same server as one user sees it: a service for an in-process client or for one connection.
@@ -241,6 +254,7 @@ impl ApiServer {
     ) -> Result<Response<Body>> {
         let query = Query::parse(parts.uri.query().unwrap_or_default());
         let identity = self.identify(parts)?;
+        self.faults.meet(&identity.name).await?;
         let warnings = warnings.clone();
         let (registry, guard, containers) = (&self.registry, &*self.guard, self.containers.as_ref());
         let (metrics, no_body) = (&*self.metrics, Bytes::new());

@@ -52,6 +52,8 @@ pub(crate) enum Error {
     Reach(#[source] Box<windlass::kube::Error>),
     #[error(transparent)]
     Page(windlass_ui::Error),
+    #[error("failed to show the cluster in the terminal")]
+    Terminal(#[source] std::io::Error),
     #[error(transparent)]
     History(windlass_ui::history::Error),
     #[error("the cluster serves no kind {0:?}")]
@@ -214,6 +216,7 @@ impl Error {
             | Self::Client(_)
             | Self::Reach(_)
             | Self::Page(_)
+            | Self::Terminal(_)
             | Self::History(_)
             | Self::NoKind(_)
             | Self::NoVersions { .. }

@@ -49,7 +49,12 @@ pub use builder::{Access, Builder};
 pub use cluster::{Cluster, Error, Listening};
 pub use controllers::Controllers;
 pub use node::{SIMULATED, Timing};
-pub use windlass_apiserver::{auth::Identity, authority::Authority, listener::Serving};
+pub use windlass_apiserver::{
+    auth::Identity,
+    authority::Authority,
+    http::{Fault, Faults},
+    listener::Serving,
+};
 
 /// A lost race is no failure: the object that won is in the cache soon, and the run is repeated with it.
 fn retry_conflicts(result: windlass::Result<windlass::Action>) -> windlass::Result<windlass::Action> {

@@ -12,3 +12,6 @@ mod package;
 mod page;
 mod restart;
 mod scaffold;
+// It needs util-linux for a terminal of its own.
+#[cfg(target_os = "linux")]
+mod terminal;

@@ -172,3 +172,7 @@ control-plane:
 # Kubernetes' own conformance specs on the embedded cluster, the part of those known to pass that is quick (needs Go)
 conformance:
     cargo xtask conformance --ci
+
+# The first part of the browser test: the page has what the API server and `windlass top` say (needs chromium and npm)
+browser-quick:
+    QUICK=1 just browser

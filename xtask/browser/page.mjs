@@ -2,15 +2,16 @@
 //
 // What the page shows is held against what the API server says; a hostile object must stay text; five thousand objects must
 // scroll. Numbers are printed, not asserted: the machine may be busy. Screenshots are written to the folder of the second
-// argument.
-import { spawn } from "node:child_process";
+// argument. With a kubeconfig as the third, the page is that of `windlass ui` for its cluster, in a namespace of this test;
+// QUICK=1 ends after the tree, for CI.
+import { execFileSync, spawn } from "node:child_process";
 import { mkdtempSync, mkdirSync, readFileSync, rmSync } from "node:fs";
 import https from "node:https";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { chromium } from "playwright-core";
 
-const [program, shots = "screenshots"] = process.argv.slice(2);
+const [program, shots = "screenshots", given] = process.argv.slice(2);
 const chromiumPath = process.env.CHROMIUM ?? "/usr/bin/chromium";
 const folder = mkdtempSync(join(tmpdir(), "windlass-browser-"));
 mkdirSync(shots, { recursive: true });
@@ -21,8 +22,8 @@ const claim = (holds, what) => {
 };
 const sleep = (ms) => new Promise((done) => setTimeout(done, ms));
 
-const kubeconfig = join(folder, "kubeconfig");
-const windlass = spawn(program, ["dev", "--kubeconfig", kubeconfig], { cwd: folder, stdio: ["ignore", "pipe", "inherit"] });
+const kubeconfig = given ?? join(folder, "kubeconfig");
+const windlass = spawn(program, [...(given ? ["ui", "--edit"] : ["dev"]), "--kubeconfig", kubeconfig], { cwd: folder, stdio: ["ignore", "pipe", "inherit"] });
 let printed = "";
 windlass.stdout.on("data", (data) => { printed += data; });
 
@@ -61,10 +62,24 @@ const memory = () => {
   try { return Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${windlass.pid}/status`, "utf8"))[1]) / 1024; } catch { return NaN; }
 };
 
+// What a cluster of somebody else's is given to show.
+const workloads = async (namespace) => {
+  await cluster("POST", "/api/v1/namespaces", { metadata: { name: namespace } });
+  ending.push(() => cluster("DELETE", `/api/v1/namespaces/${namespace}`));
+  for (const name of ["shop", "stock"]) {
+    const labels = { app: name };
+    await cluster("POST", `/apis/apps/v1/namespaces/${namespace}/deployments`, { metadata: { name }, spec: { replicas: 0, selector: { matchLabels: labels },
+      template: { metadata: { labels }, spec: { containers: [{ name: "web", image: "registry.invalid/web:1" }] } } } });
+  }
+};
+const ending = [];
+
 const run = async () => {
   const url = await until("the page's link", () => /page\s+(http:\S+)/.exec(printed)?.[1]);
-  await until("the samples", () => printed.includes("samples"));
+  if (!given) await until("the samples", () => printed.includes("samples"));
   connect();
+  const namespace = given ? `windlass-browser-${process.pid}` : "default";
+  if (given) await workloads(namespace);
   browser = await chromium.launch({ executablePath: chromiumPath, headless: true, args: flags });
 
   const stranger = await browser.newContext();
@@ -86,15 +101,24 @@ const run = async () => {
   const row = (name) => page.locator(".row", { has: page.locator(".name", { hasText: new RegExp(`^${name}$`) }) }).first();
 
   // What kubectl would say.
-  const list = await cluster("GET", "/apis/apps/v1/namespaces/default/deployments");
+  const list = await cluster("GET", `/apis/apps/v1/namespaces/${namespace}/deployments`);
   await until("every Deployment", async () => {
     await page.selectOption("#kind", "deployments.apps").catch(() => {});
     const shown = await text();
     return list.items.every((item) => shown.includes(item.metadata.name));
   });
-  claim(true, `all ${list.items.length} Deployments are shown`);
+  claim(list.items.length > 0, `all ${list.items.length} Deployments are shown`);
+  // The tree is that of the terminal.
+  const lines = execFileSync(program, ["top", "--kubeconfig", kubeconfig, "--kind", "deployments.apps", "-n", namespace], { encoding: "utf8", env: { ...process.env, LC_ALL: "C" } });
+  const told = lines.trim().split("\n").map((line) => line.trim().split(/\s+/).filter((word) => !/^[v>+~!?-]$/.test(word)).slice(0, 2).join(" "));
+  await page.selectOption("#namespace", namespace);
+  const drawn = await page.evaluate(() => [...document.querySelectorAll(".row")].filter((row) => row.offsetParent)
+    .map((row) => [Number(/-?[\d.]+/.exec(row.style.transform)), row]).sort((a, b) => a[0] - b[0])
+    .map(([, row]) => `${row.querySelector(".kind").textContent} ${row.querySelector(".name").textContent}`));
+  claim(drawn.join("\n") === told.join("\n"), `the page and windlass top show the same ${told.length} rows in the same order`);
+  await page.selectOption("#namespace", "");
   await page.selectOption("#kind", "");
-  await until("everything well", async () => (await page.locator(".row .mark.InProgress").count()) === 0, 120_000);
+  if (!given) await until("everything well", async () => (await page.locator(".row .mark.InProgress").count()) === 0, 120_000);
   await page.screenshot({ path: join(shots, "objects-light.png") });
 
   // How long a change takes to be seen.
@@ -104,15 +128,17 @@ const run = async () => {
     const name = `seen-${at}`;
     await page.fill("#text", name);
     const begin = Date.now();
-    await cluster("POST", "/api/v1/namespaces/default/configmaps", { metadata: { name } });
+    await cluster("POST", `/api/v1/namespaces/${namespace}/configmaps`, { metadata: { name } });
     await page.waitForFunction((name) => document.getElementById("rows").textContent.includes(name), name, { polling: 5 });
     took.push(Date.now() - begin);
   }
   console.log(`      a new object is seen after ${took.join(", ")} ms, with the request that made it`);
 
+  if (process.env.QUICK) return;
+
   // Hostile objects are text.
   const hostile = "<img src=x onerror=alert(1)>";
-  await cluster("POST", "/api/v1/namespaces/default/configmaps", { metadata: { name: "h".repeat(253), annotations: { note: hostile } }, data: { page: hostile } });
+  await cluster("POST", `/api/v1/namespaces/${namespace}/configmaps`, { metadata: { name: "h".repeat(253), annotations: { note: hostile } }, data: { page: hostile } });
   await page.fill("#text", "hhhh");
   await page.locator(".row").first().click();
   await page.locator("#detail button[data-part=yaml]").click();
@@ -123,7 +149,7 @@ const run = async () => {
   await page.fill("#text", "");
   await page.evaluate(() => document.getElementById("everything").click());
   const web = list.items.find((item) => /web/.test(item.metadata.name)) ?? list.items[0];
-  await page.fill("#text", `deployment default/${web.metadata.name}`);
+  await page.fill("#text", `deployment ${namespace}/${web.metadata.name}`);
   await page.locator(".row", { has: page.locator(".kind", { hasText: /^Deployment$/ }) }).first().click();
   await page.waitForSelector(`#detail h2:text-is("${web.metadata.name}")`);
   await page.fill("#text", "");
@@ -139,6 +165,17 @@ const run = async () => {
   await page.waitForSelector("#detail .outcome.bad");
   claim((await page.textContent("#detail .outcome")).includes("unknown field"), "the server refuses what it does not know, as one types");
   await page.screenshot({ path: join(shots, "edit-light.png") });
+
+  if (given) {
+    // The history of any cluster, and what happened before this page was open.
+    await page.locator("#detail button[data-part=history]").click();
+    await page.waitForSelector("#detail .versions .diff");
+    await page.locator("#nav-changes").click();
+    await page.waitForSelector("#feed li");
+    claim(true, "the past of a cluster is shown");
+    claim(elsewhere.length === 0, "nothing is fetched from elsewhere");
+    return;
+  }
 
   // A Pod fails by hand and the tree shows it.
   await page.locator("#detail .close").click();
@@ -181,6 +218,9 @@ const run = async () => {
   await page.screenshot({ path: join(shots, "reconciles-dark.png") });
   await page.locator("#nav-changes").click();
   await page.waitForSelector("#feed li");
+  // The cluster began before the page was opened, and so do the changes.
+  await until("what was before", () => page.evaluate(() => document.querySelectorAll("#feed li").length > 100));
+  claim(true, "what happened before the page was opened is shown");
   await page.screenshot({ path: join(shots, "changes-dark.png") });
   await page.evaluate(() => { const slider = document.getElementById("moment"); slider.value = 1; slider.dispatchEvent(new Event("input")); slider.dispatchEvent(new Event("change")); });
   await page.waitForSelector("#past:not([hidden])");
@@ -238,6 +278,7 @@ const run = async () => {
 
 let failed = null;
 try { await run(); } catch (error) { failed = error; }
+for (const end of ending) await end().catch(() => {});
 await browser?.close();
 windlass.kill("SIGINT");
 await new Promise((done) => { windlass.once("exit", done); setTimeout(() => { windlass.kill("SIGKILL"); done(); }, 10_000).unref(); });

@@ -27,6 +27,7 @@ pub enum Reason {
     NotFound,
     RequestEntityTooLarge,
     ServerTimeout,
+    ServiceUnavailable,
     Timeout,
     TooManyRequests,
     Unauthorized,
@@ -50,6 +51,7 @@ impl Reason {
             Self::Invalid => 422,
             Self::TooManyRequests => 429,
             Self::InternalError | Self::ServerTimeout => 500,
+            Self::ServiceUnavailable => 503,
             Self::Timeout => 504,
         }
     }

@@ -19,6 +19,7 @@ mod compress;
 mod connect;
 mod deadline;
 mod discovery;
+mod faults;
 mod flow;
 mod guard;
 mod health;
@@ -58,7 +59,12 @@ use self::{
     verbs::connects,
     version::version,
 };
-pub use self::{body::Body, guard::Limits, service::AsUser};
+pub use self::{
+    body::Body,
+    faults::{Fault, Faults},
+    guard::Limits,
+    service::AsUser,
+};
 use crate::{
     audit::AuditLog,
     auth::{
@@ -82,6 +88,7 @@ pub struct ApiServer {
     tokens: Arc<BTreeMap<String, Identity>>,
     audit: Option<Arc<AuditLog>>,
     oidc: Option<Arc<Oidc>>,
+    faults: Faults,
 }
 
 /// Why somebody whom the cluster cannot do without does not work; `None` if all is well.
@@ -134,6 +141,7 @@ impl ApiServer {
             tokens: Arc::default(),
             audit: None,
             oidc: None,
+            faults: Faults::default(),
         }
     }
 
@@ -175,6 +183,11 @@ impl ApiServer {
     /// The registry behind the server.
     pub fn registry(&self) -> &Arc<Registry> {
         &self.registry
+    }
+
+    /// Whose requests are slow or fail on purpose.
+    pub fn faults(&self) -> &Faults {
+        &self.faults
     }
 
     /// The same server as one user sees it: a service for an in-process client or for one connection.
@@ -302,6 +315,7 @@ impl ApiServer {
             told.impersonated(&call.identity, &wanted);
             call.identity = wanted;
         }
+        self.faults.meet(&call.identity.name).await?;
         let _ = told.labels.set(call.labels(&route));
         call.authorize(&route)?;
         let seat = call.seat(&route).await?;

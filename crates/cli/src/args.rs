@@ -11,6 +11,7 @@ mod output;
 mod package;
 mod page;
 mod project;
+mod top;
 
 use clap::{ArgAction, Parser, Subcommand};
 use clap_complete::Shell;
@@ -42,6 +43,7 @@ pub(crate) use self::{
     },
     page::{HistoryArgs, PageArgs, SinceArgs, UiArgs},
     project::{ConnectionArgs, DoctorArgs, ExplainRbacArgs, ProjectRunArgs},
+    top::TopArgs,
 };
 use scaffold::{CreateCommand, DeleteCommand, InitArgs, UpgradeArgs};
 
@@ -108,6 +110,8 @@ pub(crate) enum Command {
     Doctor(DoctorArgs),
     /// Show a cluster in the browser: its objects, what happens to them, and what operators do
     Ui(UiArgs),
+    /// Show a cluster in the terminal: its objects as a tree, what operators do, events and logs; in a pipe, the tree once
+    Top(TopArgs),
     /// Show what an object was before, and who wrote it, as far as the cluster still knows
     History(HistoryArgs),
     /// Show what has changed in a cluster

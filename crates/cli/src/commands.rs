@@ -19,6 +19,7 @@ mod subcommand;
 #[cfg(test)]
 #[cfg(unix)]
 mod tests;
+mod top;
 mod upgrade;
 
 use std::time::Duration;
@@ -31,6 +32,7 @@ use crate::{
         Cli, ClusterCommand, ClusterGroup, Command, CrdCommand, ImageCommand, OperatorsCommand,
         scaffold::{CreateCommand, DeleteCommand},
     },
+    diverted,
     envtest::assets,
     error::Error,
     printer::Printer,
@@ -79,6 +81,10 @@ pub(crate) fn execute(cli: Cli, printer: Printer) -> Result<(), Error> {
         Command::Ui(args) => {
             start_logging(cli.verbose)?;
             block_on(page::ui(&args, printer))
+        }
+        Command::Top(args) => {
+            start_logging(cli.verbose)?;
+            block_on(top::run(&args, printer))
         }
         Command::History(args) => block_on(past::of(&args, printer)),
         Command::Diff(args) => block_on(past::since(&args, printer)),
@@ -153,7 +159,7 @@ fn start_logging(verbose: u8) -> Result<(), Error> {
     let filter = filter.unwrap_or_else(|| level.to_owned());
     let parsed = EnvFilter::try_new(&filter).map_err(|source| Error::LogFilter(filter, source))?;
     let colours = anstream::AutoStream::choice(&std::io::stderr()) != anstream::ColorChoice::Never;
-    let lines = tracing_subscriber::fmt::layer().with_writer(anstream::stderr).with_ansi(colours);
+    let lines = tracing_subscriber::fmt::layer().with_writer(|| diverted::Stderr).with_ansi(colours);
     tracing_subscriber::registry().with(lines.with_filter(parsed)).with(windlass::runs::layer()).init();
     Ok(())
 }

@@ -82,6 +82,8 @@ pub(crate) enum Error {
     Server(#[from] crate::server::Error),
     #[error(transparent)]
     Page(windlass_ui::Error),
+    #[error("failed to show the cluster in the terminal")]
+    Terminal(#[source] std::io::Error),
     #[error(transparent)]
     History(windlass_ui::history::Error),
     #[error("the cluster serves no kind {0:?}")]
@@ -236,6 +238,7 @@ impl Error {
             | Self::Client(_)
             | Self::Reach(_)
             | Self::Page(_)
+            | Self::Terminal(_)
             | Self::History(_)
             | Self::ReadOther { .. }
             | Self::Server(_)

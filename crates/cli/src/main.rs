@@ -4,6 +4,7 @@ mod args;
 mod clusters;
 mod commands;
 mod connection;
+mod diverted;
 mod envtest;
 mod error;
 mod exit_status;

@@ -5,12 +5,16 @@
 
 mod width;
 
-use std::{error::Error as StdError, fmt::Display, io::Write};
+use std::{
+    error::Error as StdError,
+    fmt::{Display, Write as _},
+    io::Write,
+};
 
 use anstyle::{AnsiColor, Style};
 use serde::Serialize;
 
-use crate::{args::Format, error::Error};
+use crate::{args::Format, diverted, error::Error};
 
 const LABEL: Style = AnsiColor::Cyan.on_default();
 const GOOD: Style = AnsiColor::Green.on_default().bold();
@@ -43,6 +47,11 @@ pub(crate) struct Printer {
 impl Printer {
     pub(crate) fn new(quiet: bool) -> Self {
         Self { quiet, columns: width::columns() }
+    }
+
+    /// Whether nothing but errors is wanted.
+    pub(crate) fn is_quiet(self) -> bool {
+        self.quiet
     }
 
     /// A fact under a label: `kubeconfig  .windlass/kubeconfig`.
@@ -115,6 +124,9 @@ impl Printer {
         if self.quiet {
             return Ok(());
         }
+        if diverted::is_on() && diverted::say(&line.to_string()) {
+            return Ok(());
+        }
         let mut stdout = anstream::stdout().lock();
         writeln!(stdout, "{line}").and_then(|()| stdout.flush()).map_err(Error::Print)
     }
@@ -139,8 +151,8 @@ impl Printer {
     /// Something that did not work, and stops nothing.
     #[expect(clippy::unused_self, reason = "all printing goes through the printer")]
     pub(crate) fn warning(self, text: &str) -> Result<(), Error> {
-        let mut stderr = anstream::stderr().lock();
-        writeln!(stderr, "{BAD}warning{BAD:#}: {text}").map_err(Error::Print)
+        let line = format!("{BAD}warning{BAD:#}: {text}\n");
+        diverted::Stderr.write_all(line.as_bytes()).map_err(Error::Print)
     }
 
     /// One line for what went wrong with all its causes, one for what to do.
@@ -153,12 +165,12 @@ impl Printer {
         if matches!(error, Error::Passed(_)) {
             return;
         }
-        let mut stderr = anstream::stderr().lock();
-        // Nothing is left to tell when stderr is closed too.
-        let _ = writeln!(stderr, "{BAD}error{BAD:#}: {}", chain(error));
+        let mut text = format!("{BAD}error{BAD:#}: {}\n", chain(error));
         if let Some(hint) = error.hint() {
-            let _ = writeln!(stderr, "{LABEL}hint{LABEL:#}: {hint}");
+            let _ = writeln!(text, "{LABEL}hint{LABEL:#}: {hint}");
         }
+        // Nothing is left to tell when stderr is closed too.
+        let _ = diverted::Stderr.write_all(text.as_bytes());
     }
 }
 

@@ -127,6 +127,7 @@ pub struct Cluster {
     clock: clock::TokioClock,
     stop: CancellationToken,
     controllers: Option<JoinHandle<Result<(), RunError>>>,
+    restarts: Restarts,
     listeners: Vec<JoinHandle<()>>,
     authority: Authority,
     data: Option<DataDirectory>,
@@ -201,9 +202,10 @@ impl Cluster {
                 let client = Client::new(server.as_user(kubelet), "default");
                 server = server.clone().with_containers(Arc::new(Simulated::new(client, clock)));
             }
+            let restarts = restarts.clone();
             tokio::spawn(controllers.running(client, Arc::new(clock), stop.clone(), true, restarts))
         });
-        Ok(Self { server, clock, stop, controllers, listeners: Vec::new(), authority, data })
+        Ok(Self { server, clock, stop, controllers, restarts, listeners: Vec::new(), authority, data })
     }
 
     /// A client with which everything is allowed. No socket is involved.
@@ -224,6 +226,13 @@ impl Cluster {
     /// The clock of the cluster, for an operator that is to share it.
     pub fn clock(&self) -> clock::TokioClock {
         self.clock
+    }
+
+    /// A hold on the built-in controllers, for whoever wants to see what they do: those that run now, or none while they
+    /// begin anew. It may be asked at any time, also when the cluster is gone.
+    pub fn controllers(&self) -> impl Fn() -> Option<windlass::Handle> + Send + Sync + 'static {
+        let restarts = self.restarts.clone();
+        move || restarts.handle()
     }
 
     /// The revision of the last write: two equal ones mean that nothing was written in between.

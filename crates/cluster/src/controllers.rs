@@ -117,7 +117,7 @@ impl Controllers {
             let run = || async {
                 let operator = self.operator(clock.clone());
                 let operator = if in_process { operator.server_in_process() } else { operator };
-                restarts.watch(operator.probes());
+                restarts.watch(operator.probes(), operator.handle());
                 match operator.run(client.clone(), stop.clone().cancelled_owned()).await {
                     // Some task of theirs died, which says nothing about the next.
                     Err(error @ RunError::TaskEnded { .. }) if !stop.is_cancelled() => Err(error.to_string()),

@@ -53,6 +53,7 @@ pub use windlass_apiserver::{
     auth::Identity,
     auth::oidc::{Algorithm, OidcError, OidcOptions},
     authority::Authority,
+    http::{Fault, Faults},
     listener::Serving,
     store::{BackupError, Copied, Encryption, EncryptionError, backup, restore},
 };

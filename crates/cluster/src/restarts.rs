@@ -14,7 +14,7 @@ use std::{
 use futures::FutureExt;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use windlass::Probes;
+use windlass::{Handle, Probes};
 
 /// The pause after the first death; each one after it doubles the pause.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
@@ -30,6 +30,7 @@ pub(crate) struct Restarts(Arc<Mutex<State>>);
 #[derive(Default)]
 struct State {
     probes: Option<Probes>,
+    handle: Option<Handle>,
     /// By part: why it died, and when it is well again.
     died: BTreeMap<&'static str, (String, Instant)>,
 }
@@ -45,8 +46,14 @@ impl Restarts {
     }
 
     /// Whose workers to look at.
-    pub(crate) fn watch(&self, probes: Probes) {
-        self.state().probes = Some(probes);
+    pub(crate) fn watch(&self, probes: Probes, handle: Handle) {
+        let mut state = self.state();
+        (state.probes, state.handle) = (Some(probes), Some(handle));
+    }
+
+    /// A hold on the controllers that run now.
+    pub(crate) fn handle(&self) -> Option<Handle> {
+        self.state().handle.clone()
     }
 
     /// Runs a part; again and again if it fails or panics. What it returns without failing is returned.

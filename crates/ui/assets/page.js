@@ -4,10 +4,6 @@
   const $ = (id) => document.getElementById(id);
   const words = JSON.parse(document.body.dataset.words);
   const HEIGHT = 34;
-  // Built-in kinds that people run things with; others are shown when asked for.
-  const WORKLOADS = new Set(["Pod", "Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "ReplicationController", "Job",
-    "CronJob", "Service", "Ingress", "PersistentVolumeClaim", "Node", "HorizontalPodAutoscaler"]);
-
   // The token has done its work; it should not stay in the address.
   history.replaceState(null, "", location.pathname + location.hash);
 
@@ -43,9 +39,11 @@
     }
   };
 
+  // As `windlass top` has it.
+  const by = (a, b) => a < b ? -1 : a > b ? 1 : 0;
   const order = (a, b) => {
     const x = kindOf(a), y = kindOf(b);
-    return (y.custom - x.custom) || x.kind.localeCompare(y.kind) || (a.s ?? "").localeCompare(b.s ?? "") || (a.n < b.n ? -1 : a.n > b.n ? 1 : 0);
+    return (y.custom - x.custom) || by(x.kind.toLowerCase(), y.kind.toLowerCase()) || by(a.s ?? "", b.s ?? "") || by(a.n, b.n);
   };
 
   const matches = (row) => {
@@ -83,7 +81,7 @@
       list.push({ row, depth, parent: !!below, open, dim: keep && !keep.get(row.u) });
       if (open) for (const child of below.sort(order)) walk(child, depth + 1);
     };
-    const wanted = (row) => filters.everything || filters.kind || kindOf(row).custom || WORKLOADS.has(kindOf(row).kind);
+    const wanted = (row) => filters.everything || filters.kind || kindOf(row).workload;
     for (const row of roots.sort(order)) if (wanted(row)) walk(row, 0);
     return list;
   };
@@ -172,7 +170,7 @@
     const counts = new Map(), namespaces = new Set(), health = {};
     for (const row of rows().values()) {
       const kind = kindOf(row);
-      if (!filters.everything && !kind.custom && !WORKLOADS.has(kind.kind) && !row.o) { if (row.s) namespaces.add(row.s); continue; }
+      if (!filters.everything && !kind.workload && !row.o) { if (row.s) namespaces.add(row.s); continue; }
       counts.set(row.k, (counts.get(row.k) ?? 0) + 1);
       health[row.h] = (health[row.h] ?? 0) + 1;
       if (row.s) namespaces.add(row.s);
@@ -447,10 +445,11 @@
 
   const drawRuns = () => {
     if ($("reconciles").hidden) return;
-    $("no-runs").hidden = runs.length > 0;
+    $("no-runs").hidden = runs.some((run) => !run.built_in || filters.everything);
     $("no-runs").textContent = document.body.dataset.operators === "true" || queue.length ? words.no_runs : words.no_operators;
     const strips = new Map();
-    for (const run of runs) {
+    const own = runs.filter((run) => !run.built_in || filters.everything);
+    for (const run of own) {
       const key = `${run.controller} ${place(run)}`;
       if (!strips.has(key)) strips.set(key, []);
       strips.get(key).push(run);
@@ -473,7 +472,7 @@
       line.append(label, bars, make("span", `outcome ${last.outcome}`, words[last.outcome] ?? last.outcome));
       return line;
     }));
-    const slow = [...runs].sort((a, b) => b.ran - a.ran).slice(0, 8), most = Math.max(1, slow[0]?.ran ?? 1);
+    const slow = [...own].sort((a, b) => b.ran - a.ran).slice(0, 8), most = Math.max(1, slow[0]?.ran ?? 1);
     $("slowest").replaceChildren(...slow.map((run) => {
       const line = make("li"), button = make("button", "slow"), bar = make("span", "fill");
       button.type = "button";
@@ -498,6 +497,18 @@
   // ---- Changes and the past ----
 
   const moment = $("moment");
+  // What happened before the page was opened is asked for when somebody wants to see it, once.
+  let askedEarlier = false;
+  const earlier = async () => {
+    if (askedEarlier || $("changes").hidden) return;
+    askedEarlier = true;
+    try {
+      const found = await (await fetch("earlier")).json();
+      const first = Math.min(...changes.map((change) => Number(change.row.r)));
+      changes = found.filter((change) => Number(change.row.r) < first).concat(changes).slice(-1000);
+      drawFeed();
+    } catch { askedEarlier = false; }
+  };
   const drawFeed = () => {
     if ($("changes").hidden) return;
     const now = moment.value === moment.max;
@@ -561,6 +572,7 @@
     }
     drawRuns();
     drawFeed();
+    if (whole) earlier();
     draw();
   };
   window.addEventListener("hashchange", route);
@@ -578,7 +590,7 @@
   events.addEventListener("error", () => state(words.lost, "off"));
   events.addEventListener("update", (event) => {
     const update = JSON.parse(event.data);
-    if (update.reset) { live = new Map(); changes = []; whole = false; }
+    if (update.reset) { live = new Map(); changes = []; whole = false; askedEarlier = false; }
     if (update.kinds?.length) kinds = update.kinds;
     const now = performance.now();
     for (const row of update.put ?? []) {
@@ -587,7 +599,8 @@
     }
     for (const uid of update.del ?? []) { live.delete(uid); touched(uid); }
     if (update.whole !== undefined) whole = update.whole;
-    if (update.changes?.length) { changes = changes.concat(update.changes).slice(-500); drawFeed(); }
+    if (whole) earlier();
+    if (update.changes?.length) { changes = changes.concat(update.changes).slice(-1000); drawFeed(); }
     if (update.unreadable) {
       $("unreadable").textContent = update.unreadable.length ? ` · ${update.unreadable.length} ${words.unreadable}` : "";
       $("unreadable").title = update.unreadable.map(([kind, why]) => `${kinds[kind]?.kind}: ${why}`).join("\n");

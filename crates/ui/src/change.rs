@@ -3,11 +3,17 @@
 use serde::Serialize;
 use serde_json::{Value, json};
 use windlass::kube::{
-    self, Api,
-    api::{DeleteParams, DynamicObject, Patch, PatchParams, Preconditions},
+    self,
+    api::{DeleteParams, Patch, PatchParams, Preconditions},
 };
 
-use crate::{App, history, kinds::Kind, query::Query};
+use crate::{
+    App,
+    api_faults::{self, ApiFault},
+    history,
+    query::Query,
+    target::Target,
+};
 
 /// Under this name the page writes.
 const MANAGER: &str = "windlass-page";
@@ -51,65 +57,6 @@ impl From<kube::Error> for Outcome {
     }
 }
 
-/// Which object a request is about.
-#[derive(Clone, Debug)]
-pub(crate) struct Target {
-    pub(crate) kind: Kind,
-    pub(crate) namespace: String,
-    pub(crate) name: String,
-}
-
-impl Target {
-    /// From the parameters of a request.
-    pub(crate) fn of(query: &Query) -> Option<Self> {
-        let text = |name: &str| query.get(name).cloned().unwrap_or_default();
-        let segment = |text: &str| {
-            !text.is_empty() && text != "." && text != ".." && !text.contains(['/', '?', '#', '%'])
-        };
-        let group = text("group");
-        let namespace = text("namespace");
-        let kind = Kind {
-            custom: false,
-            namespaced: !namespace.is_empty(),
-            group,
-            version: text("version"),
-            kind: text("kind"),
-            plural: text("plural"),
-        };
-        let name = text("name");
-        // They become parts of a path.
-        let sound = [&kind.version, &kind.plural, &name].into_iter().all(|text| segment(text))
-            && [&kind.group, &namespace].into_iter().all(|text| text.is_empty() || segment(text));
-        sound.then_some(Self { kind, namespace, name })
-    }
-
-    pub(crate) fn api(&self, app: &App) -> Api<DynamicObject> {
-        self.kind.api(&app.client, Some(&self.namespace))
-    }
-
-    /// The kind with its group, as runs name it.
-    pub(crate) fn resource(&self) -> String {
-        match self.kind.group.as_str() {
-            "" => self.kind.plural.clone(),
-            group => format!("{}.{group}", self.kind.plural),
-        }
-    }
-
-    /// The object as JSON.
-    pub(crate) async fn get(&self, app: &App) -> Result<Option<Value>, kube::Error> {
-        let object = self.api(app).get_opt(&self.name).await?;
-        let mut object = serde_json::to_value(object).map_err(kube::Error::SerdeError)?;
-        if object.is_null() {
-            return Ok(None);
-        }
-        if object["kind"].is_null() {
-            object["apiVersion"] = self.kind.resource().api_version.into();
-            object["kind"] = self.kind.kind.clone().into();
-        }
-        Ok(Some(object))
-    }
-}
-
 fn editable(app: &App, query: &Query) -> Result<Target, Outcome> {
     if !app.options.edit {
         return Err(Outcome::refused("this page is read-only; start it with --edit"));
@@ -144,7 +91,7 @@ pub(crate) async fn apply(app: &App, query: &Query, body: &str) -> Outcome {
 
 /// The server checks as for anybody, and unknown fields are errors.
 async fn put(app: &App, target: &Target, object: &Value, dry: bool) -> Result<Value, kube::Error> {
-    let api = target.api(app);
+    let api = target.api(&app.client);
     let dry = if dry { "&dryRun=All" } else { "" };
     let path =
         format!("{}/{}?fieldManager={MANAGER}&fieldValidation=Strict{dry}", api.resource_url(), target.name);
@@ -162,7 +109,7 @@ pub(crate) async fn delete(app: &App, query: &Query) -> Outcome {
     let uid = query.get("uid").filter(|uid| !uid.is_empty()).cloned();
     let preconditions = uid.map(|uid| Preconditions { uid: Some(uid), resource_version: None });
     let params = DeleteParams { preconditions, ..DeleteParams::background() };
-    match target.api(app).delete(&target.name, &params).await {
+    match target.api(&app.client).delete(&target.name, &params).await {
         Ok(_) => Outcome { ok: true, message: String::new(), revision: String::new() },
         Err(error) => error.into(),
     }
@@ -185,7 +132,7 @@ pub(crate) async fn restore(app: &App, query: &Query) -> Outcome {
     let Some(version) = known.version(revision) else {
         return Outcome::refused(format!("revision {revision} is no longer kept by the cluster"));
     };
-    let now = match target.get(app).await {
+    let now = match target.get(&app.client).await {
         Ok(now) => now,
         Err(error) => return error.into(),
     };
@@ -201,7 +148,7 @@ pub(crate) async fn restore(app: &App, query: &Query) -> Outcome {
 }
 
 async fn create(app: &App, target: &Target, object: &Value) -> Result<Value, kube::Error> {
-    let path = format!("{}?fieldManager={MANAGER}", target.api(app).resource_url());
+    let path = format!("{}?fieldManager={MANAGER}", target.api(&app.client).resource_url());
     let body = serde_json::to_vec(object).map_err(kube::Error::SerdeError)?;
     let request = http::Request::post(path).header("content-type", "application/json").body(body);
     app.client.request(request.map_err(kube::Error::HttpError)?).await
@@ -244,13 +191,16 @@ pub(crate) async fn fault(app: &App, query: &Query) -> Outcome {
         return Outcome::refused("only the nodes of an embedded cluster can be made to fail");
     }
     let fault = query.get("fault").map(String::as_str).unwrap_or_default();
-    let api = target.api(app);
+    let api = target.api(&app.client);
     if target.kind.plural == "leases" && fault == "expire" {
         // Whoever held it finds it gone, as after an expiry, and has to win it anew.
         return match api.delete(&target.name, &DeleteParams::default()).await {
             Ok(_) => Outcome { ok: true, message: String::new(), revision: String::new() },
             Err(error) => error.into(),
         };
+    }
+    if target.kind.plural == "serviceaccounts" && target.kind.group.is_empty() {
+        return api_fault(app, &target, fault);
     }
     let known: &[&str] = match target.kind.plural.as_str() {
         "pods" => &POD_FAULTS,
@@ -269,30 +219,22 @@ pub(crate) async fn fault(app: &App, query: &Query) -> Outcome {
     }
 }
 
+/// Makes the API slow or unavailable for an account, or well again.
+fn api_fault(app: &App, target: &Target, fault: &str) -> Outcome {
+    let Some(faults) = &app.options.api_faults else {
+        return Outcome::refused("only the API server of an embedded cluster can be made to fail");
+    };
+    let known = ApiFault::ALL.into_iter().find(|(word, _)| *word == fault).map(|(_, fault)| fault);
+    if known.is_none() && !fault.is_empty() {
+        return Outcome::refused(format!("{fault:?} cannot happen to {}", target.kind.plural));
+    }
+    faults.set(&api_faults::user(&target.namespace, &target.name), known);
+    Outcome { ok: true, message: String::new(), revision: String::new() }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn query(pairs: &[(&str, &str)]) -> Query {
-        pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
-    }
-
-    #[test]
-    fn what_becomes_part_of_a_path_must_be_a_part() {
-        let with = |name: &str, namespace: &str| {
-            Target::of(&query(&[
-                ("version", "v1"),
-                ("plural", "pods"),
-                ("name", name),
-                ("namespace", namespace),
-            ]))
-        };
-        assert!(with("web", "default").is_some() && with("system:node", "").is_some());
-        for bad in ["", "..", "a/b", "a?b", "a#b", "a%2fb"] {
-            assert!(with(bad, "default").is_none(), "{bad}");
-        }
-        assert!(with("web", "../x").is_none());
-    }
 
     #[test]
     fn what_is_restored_says_nothing_that_only_the_server_says() {

@@ -5,6 +5,7 @@
 //! version since, and a list at an exact revision of the one before. The embedded cluster keeps its last changes; a real
 //! cluster keeps about five minutes of them.
 
+mod earlier;
 mod fields;
 mod since;
 
@@ -20,6 +21,7 @@ use windlass::{
     },
 };
 
+pub(crate) use self::earlier::{Earlier, earlier};
 pub use self::{
     fields::{Write, unified, writers, writes},
     since::{Changed, Since, since},

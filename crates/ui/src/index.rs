@@ -25,6 +25,7 @@ use windlass::{
 };
 
 use crate::{
+    history,
     kinds::{self, Kind},
     row::Row,
 };
@@ -321,6 +322,27 @@ impl Index {
         update
     }
 
+    /// What happened before anybody looked, as far as the cluster still knows, oldest first.
+    pub(crate) async fn earlier(&self) -> Vec<Change> {
+        let kinds: Vec<(usize, Kind)> = self.lock().kinds.iter().cloned().enumerate().collect();
+        let told = |(_, kind): &(usize, Kind)| is_told(kind);
+        let known = kinds.clone();
+        let changes = history::earlier(&self.client, kinds.into_iter().filter(told).collect(), TOLD).await;
+        let change = |(at, earlier): (usize, history::Earlier)| {
+            let object = serde_json::from_value(earlier.object).ok()?;
+            let (row, _) = Row::of(object, &known.get(earlier.kind)?.1, earlier.kind);
+            Some(Change {
+                // The others are numbered from one; a script counts exactly up to 53 bits.
+                id: (1 << 50) + at as u64,
+                time: earlier.time.map_or(0, Timestamp::as_millisecond),
+                verb: earlier.happened.word(),
+                writer: earlier.writer,
+                row,
+            })
+        };
+        changes.into_iter().enumerate().filter_map(change).collect()
+    }
+
     /// The cluster as it was at a revision, as far as its history still says, and the kinds of which it does not.
     pub(crate) async fn at(&self, revision: &str) -> (Vec<Row>, Vec<usize>) {
         let kinds: Vec<(usize, Kind)> = self.lock().kinds.iter().cloned().enumerate().collect();
@@ -352,6 +374,11 @@ impl Index {
     }
 }
 
+/// A node's heartbeat is no news, and comes every few seconds.
+fn is_told(kind: &Kind) -> bool {
+    kind.kind != "Lease"
+}
+
 impl State {
     fn touch(&mut self, uid: String) {
         self.sequence += 1;
@@ -362,8 +389,7 @@ impl State {
     }
 
     fn tell(&mut self, verb: &'static str, writer: Option<String>, row: Row) {
-        // A node's heartbeat is no news, and comes every few seconds.
-        if self.kinds.get(row.kind).is_some_and(|kind| kind.kind == "Lease") {
+        if self.kinds.get(row.kind).is_some_and(|kind| !is_told(kind)) {
             return;
         }
         if self.changes.len() == TOLD {

@@ -22,6 +22,8 @@ pub struct Kind {
     pub namespaced: bool,
     /// Whether somebody has defined it, rather than Kubernetes.
     pub custom: bool,
+    /// Whether people run things with it, so that it is shown without being asked for.
+    pub workload: bool,
 }
 
 impl Kind {
@@ -51,6 +53,14 @@ impl Kind {
         named && group.is_none_or(|group| group == self.group)
     }
 
+    /// The plural name with its group, as runs and kubectl name it.
+    pub fn qualified(&self) -> String {
+        match self.group.as_str() {
+            "" => self.plural.clone(),
+            group => format!("{}.{group}", self.plural),
+        }
+    }
+
     /// The short names that everybody types.
     fn short(&self) -> Option<&'static str> {
         Some(match (self.group.as_str(), self.plural.as_str()) {
@@ -70,6 +80,23 @@ impl Kind {
         })
     }
 }
+
+/// Built-in kinds that people run things with.
+const WORKLOADS: [(&str, &str); 13] = [
+    ("", "Pod"),
+    ("", "Service"),
+    ("", "Node"),
+    ("", "PersistentVolumeClaim"),
+    ("", "ReplicationController"),
+    ("apps", "Deployment"),
+    ("apps", "StatefulSet"),
+    ("apps", "DaemonSet"),
+    ("apps", "ReplicaSet"),
+    ("autoscaling", "HorizontalPodAutoscaler"),
+    ("batch", "CronJob"),
+    ("batch", "Job"),
+    ("networking.k8s.io", "Ingress"),
+];
 
 /// Groups that Kubernetes itself serves end in this or have no dot at all.
 fn is_custom(group: &str) -> bool {
@@ -107,8 +134,11 @@ fn of_group(group: &ApiGroup) -> Vec<Kind> {
         if !listed || resource.kind == "Event" {
             continue;
         }
+        let custom = is_custom(&resource.group);
+        let named = (resource.group.as_str(), resource.kind.as_str());
         kinds.push(Kind {
-            custom: is_custom(&resource.group),
+            workload: custom || WORKLOADS.contains(&named),
+            custom,
             group: resource.group,
             version: resource.version,
             kind: resource.kind,
@@ -132,6 +162,7 @@ mod tests {
             plural: "deployments".into(),
             namespaced: true,
             custom: false,
+            workload: true,
         };
         for word in ["deployment", "Deployments", "deploy", "deployments.apps", "deployment.apps"] {
             assert!(kind.is_meant_by(word), "{word}");

@@ -17,7 +17,10 @@
 
 #![deny(missing_docs)]
 
+mod api_faults;
 mod change;
+mod deployed;
+mod detail;
 mod guard;
 pub mod health;
 pub mod history;
@@ -29,6 +32,9 @@ mod row;
 mod runs;
 mod server;
 mod stream;
+mod target;
+pub mod top;
+mod tree;
 mod views;
 mod words;
 
@@ -41,11 +47,12 @@ use std::{
 use tokio::net::TcpListener;
 use windlass::kube::Client;
 
-use self::{guard::Guard, index::Index, runs::Gathered};
 pub use self::{
+    api_faults::{ApiFault, ApiFaults},
     kinds::{Kind, kinds},
     runs::Operators,
 };
+use self::{guard::Guard, index::Index, runs::Gathered};
 
 /// What a page shows, and what can be done with it.
 #[derive(Clone, Debug, Default)]
@@ -56,6 +63,8 @@ pub struct Options {
     pub edit: bool,
     /// Whether the nodes are simulated, so that they and their Pods can be made to fail.
     pub faults: bool,
+    /// What makes the API slow or unavailable for one account, where that can be.
+    pub api_faults: Option<ApiFaults>,
     /// Operators whose reconciles are shown.
     pub operators: Operators,
 }

@@ -40,6 +40,7 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         .route("/object", get(object))
         .route("/run", get(run))
         .route("/at", get(at))
+        .route("/earlier", get(earlier))
         .route("/apply", post(apply))
         .route("/delete", post(delete))
         .route("/restore", post(restore))
@@ -115,6 +116,11 @@ async fn at(State(app): State<Arc<App>>, RawQuery(query): RawQuery) -> Response 
     };
     let (rows, unknown) = app.index.at(revision).await;
     json(&serde_json::json!({ "rows": rows, "unknown": unknown }))
+}
+
+/// What happened before the page was opened.
+async fn earlier(State(app): State<Arc<App>>) -> Response {
+    json(&app.index.earlier().await)
 }
 
 async fn apply(State(app): State<Arc<App>>, RawQuery(query): RawQuery, body: String) -> Response {

@@ -148,14 +148,3 @@ pub(crate) fn diff(text: &str) -> Markup {
         }
     }
 }
-
-/// A length of time, as people say it.
-pub(crate) fn duration(micros: u64) -> String {
-    match micros {
-        0..1000 => format!("{micros} µs"),
-        1000..1_000_000 => format!("{:.1} ms", micros as f64 / 1e3),
-        1_000_000..120_000_000 => format!("{:.1} s", micros as f64 / 1e6),
-        120_000_000..7_200_000_000 => format!("{} min", micros / 60_000_000),
-        _ => format!("{} h", micros / 3_600_000_000),
-    }
-}

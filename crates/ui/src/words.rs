@@ -144,7 +144,7 @@ words! {
     terminal: "failed, waits for a change", "失败，等待变更";
     panic: "panicked", "崩溃";
     timeout: "timed out", "超时";
-    changes_seen: "Everything that happens while this page is open, newest first.", "页面打开期间发生的一切，最新的在前。";
+    changes_seen: "Everything that happens, newest first, from as far back as the cluster still knows.", "发生的一切，最新的在前，最早到集群仍保留的历史。";
     then: "Show the cluster as it was", "显示集群当时的样子";
     now: "Now", "现在";
     past: "You see the cluster as it was at revision", "您看到的是集群在此修订版本时的样子：";
@@ -159,6 +159,7 @@ words! {
     faults_pod: "What goes wrong in this Pod", "让此 Pod 出错";
     faults_node: "What goes wrong with this node", "让此节点出错";
     faults_lease: "Expire the lease: its holder loses it", "使租约过期：持有者将失去它";
+    faults_account: "What this account meets when it uses the API", "此帐户使用 API 时会遇到什么";
     fault_none: "Well again", "恢复正常";
     read_only: "read-only", "只读";
     unreadable: "kinds cannot be read", "种类型无法读取";

@@ -28,7 +28,7 @@ pub(crate) struct DevArgs {
     #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = operator_names())]
     pub(crate) only: Vec<String>,
 
-    /// No colours, as for a pipe
+    /// Lines without colours, as for a pipe, and no view of the cluster in the terminal
     #[arg(long)]
     pub(crate) plain: bool,
 

@@ -43,7 +43,7 @@ pub(crate) struct UiArgs {
 }
 
 /// The URL of something on this machine: a token is sent there.
-fn here(text: &str) -> Result<http::Uri, String> {
+pub(super) fn here(text: &str) -> Result<http::Uri, String> {
     let hint = "write http://127.0.0.1:PORT or https://127.0.0.1:PORT";
     let url: http::Uri = text.parse().map_err(|_| hint.to_owned())?;
     let known = matches!(url.scheme_str(), Some("http" | "https"));

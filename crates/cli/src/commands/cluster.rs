@@ -88,7 +88,14 @@ impl Running {
         let kept = format!("ready in {time} ms, kept {}", args.place());
         tell(printer, &listening.url, kept, &path)?;
         let operators = Operators::default();
-        let page = page::serve(&args.page, cluster.client(), operators.clone(), printer).await?;
+        operators.add_built_in(cluster.controllers());
+        let page = page::serve(
+            &args.page,
+            cluster.client(),
+            (operators.clone(), cluster.server().faults().clone()),
+            printer,
+        )
+        .await?;
         let kept = args.data_dir.is_some().then(|| args.place());
         Ok(Self { cluster, kubeconfig, listening, kept, operators, page })
     }

@@ -17,7 +17,10 @@ use windlass::{
 };
 use windlass_operators::{Entry, catalogue, install, operator, webhooks};
 
-use super::cluster::{ACCOUNT, Reach, Running};
+use super::{
+    cluster::{ACCOUNT, Reach, Running},
+    top::{self, Beside},
+};
 use crate::{args::DevArgs, error::Error, printer::Printer, project::Project, signals::Signals};
 
 pub(super) async fn run(args: &DevArgs, verbose: u8, printer: Printer) -> Result<(), Error> {
@@ -34,13 +37,15 @@ pub(super) async fn run(args: &DevArgs, verbose: u8, printer: Printer) -> Result
         () = signals.received() => return Ok(()),
     };
     let stop = CancellationToken::new();
-    let mut operators = None;
+    let (mut operators, mut beside) = (None, None);
     let reach = running.reach();
+    let shown = top::is_wanted(args.plain, printer).then(|| signals.ask());
     let result = tokio::select! {
-        result = work(args, &reach, &stop, &mut operators, printer) => result,
+        result = work(args, &reach, &stop, (&mut operators, &mut beside), shown, printer) => result,
         error = running.failed() => Err(error),
         () = signals.received() => Ok(()),
     };
+    let result = Beside::ended(beside, result).await;
     // First the operators, while the API server still answers them.
     stop.cancel();
     let stopped = signals.stopping(async {
@@ -83,7 +88,8 @@ async fn work(
     args: &DevArgs,
     reach: &Reach,
     stop: &CancellationToken,
-    operators: &mut Option<Operators>,
+    (operators, beside): (&mut Option<Operators>, &mut Option<Beside>),
+    shown: Option<impl FnOnce() + Send + 'static>,
     printer: Printer,
 ) -> Result<(), Error> {
     let chosen = chosen(&args.only);
@@ -114,6 +120,7 @@ async fn work(
     }
     let commands = to_try(&chosen, !args.no_samples);
     reach.suggest(printer, &commands.iter().map(String::as_str).collect::<Vec<_>>())?;
+    *beside = shown.map(|quit| Beside::start(reach, quit));
     let kinds = kinds(&chosen);
     tokio::select! {
         result = progress::show(&client, &kinds, begin, printer) => result,

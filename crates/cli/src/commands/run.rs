@@ -92,6 +92,7 @@ async fn work(
         webhooks,
         debugger,
         plain: args.plain,
+        captured: false,
         log,
         own_cluster: false,
         arguments: args.arguments.clone(),

@@ -5,7 +5,7 @@
 
 use std::{
     ffi::{OsStr, OsString},
-    io,
+    io::{self, Write},
     net::{Ipv4Addr, SocketAddr, TcpListener},
     path::{Path, PathBuf},
     process::{ExitStatus, Stdio},
@@ -14,13 +14,16 @@ use std::{
 
 use futures::{FutureExt, future::BoxFuture};
 use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
+    io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWriteExt, BufReader},
     net::TcpStream,
     process::{Child, ChildStdin, Command},
 };
 
 use super::debugger::Debugger;
-use crate::project::{Error, Project, build};
+use crate::{
+    diverted,
+    project::{Error, Project, build},
+};
 
 /// How long a reconcile may take to finish once the operator is to stop, and how long the process may take in all.
 const DRAIN: &str = "3s";
@@ -44,6 +47,8 @@ pub(crate) struct Plan {
     pub(crate) debugger: Option<Debugger>,
     /// No colours, wherever it is shown.
     pub(crate) plain: bool,
+    /// Whether what it says is read here, line by line, rather than by the terminal.
+    pub(crate) captured: bool,
     /// What is logged, unless the user has said so.
     pub(crate) log: String,
     /// Whether what the environment says is for somebody else: in a cluster of its own, not the user's.
@@ -103,12 +108,17 @@ impl Process {
         command.args(&plan.arguments);
         plan.environment(&mut command, probes, metrics);
         command.stdin(Stdio::piped()).kill_on_drop(true);
+        if plan.captured {
+            command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        }
         // Ctrl-C is for this process, which then tells the operator once.
         #[cfg(unix)]
         command.process_group(0);
         let failed = |source| Error::Run { program: plan.program.clone(), source };
         let mut child = command.spawn().map_err(failed)?;
         let stdin = child.stdin.take();
+        forward(child.stdout.take());
+        forward(child.stderr.take());
         Ok(Self { child, stdin, probes, metrics, started: Instant::now() })
     }
 
@@ -209,6 +219,17 @@ pub(crate) fn log_filter(project: &Project, verbose: u8) -> String {
         2 => "debug".into(),
         _ => "trace".into(),
     }
+}
+
+/// Passes on what the operator says, wherever words go now. Ends with the operator.
+fn forward(said: Option<impl AsyncRead + Send + Unpin + 'static>) {
+    let Some(said) = said else { return };
+    tokio::spawn(async move {
+        let mut lines = BufReader::new(said).split(b'\n');
+        while let Ok(Some(line)) = lines.next_segment().await {
+            let _ = diverted::Stderr.write_all(&[line.as_slice(), b"\n"].concat());
+        }
+    });
 }
 
 /// Whether the program's SDK can wait for a debugger.

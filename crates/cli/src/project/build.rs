@@ -13,6 +13,7 @@ use serde_json::Value;
 use tokio::process::Command;
 
 use super::{Error, Project};
+use crate::diverted;
 
 /// How a build talks.
 #[derive(Clone, Copy, Debug, Default)]
@@ -44,11 +45,16 @@ impl Project {
             // Variables, not only lines; what the project's profile says of its dependencies stays.
             command.args(["--config", "profile.dev.debug=2"]);
         }
-        command.current_dir(&self.root).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit());
+        command.current_dir(&self.root).stdin(Stdio::null()).stdout(Stdio::piped());
+        // The terminal may show something else: then what is said is passed on at the end.
+        command.stderr(if diverted::is_on() { Stdio::piped() } else { Stdio::inherit() });
         let running = command.kill_on_drop(true).spawn();
         let running = running.map_err(|source| Error::NoCargo { program: program.clone(), source })?;
         let output = running.wait_with_output().await;
         let output = output.map_err(|source| Error::NoCargo { program, source })?;
+        if !output.stderr.is_empty() {
+            let _ = std::io::Write::write_all(&mut diverted::Stderr, &output.stderr);
+        }
         if !output.status.success() {
             return Err(Error::Build { name: self.name.clone(), status: output.status });
         }

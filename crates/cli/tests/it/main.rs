@@ -14,3 +14,6 @@ mod page;
 mod restart;
 mod scaffold;
 mod server;
+// It needs util-linux for a terminal of its own.
+#[cfg(target_os = "linux")]
+mod terminal;

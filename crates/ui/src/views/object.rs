@@ -4,25 +4,24 @@ use std::collections::BTreeMap;
 
 use maud::{Markup, html};
 use serde_json::Value;
-use windlass::kube::{self, api::ListParams};
 
-use super::{diff, duration, mark, name, run, word};
+use super::{diff, mark, name, run, word};
 use crate::{
     App,
-    change::{NODE_FAULTS, POD_FAULTS, Target},
+    api_faults::{self, ApiFault},
+    change::{NODE_FAULTS, POD_FAULTS},
+    detail::{self, duration, mask, said, text},
     health, history, lines,
     query::Query,
+    target::Target,
     words::{Language, Words},
 };
-
-/// How many lines of a log are shown.
-const TAIL: usize = 500;
 
 /// An object's own page, or one part of it.
 pub(crate) async fn object(app: &App, query: &Query, language: Language) -> Markup {
     let words = language.words();
     let Some(target) = Target::of(query) else { return html! { p.problem { (words.gone) } } };
-    let object = match target.get(app).await {
+    let object = match target.get(&app.client).await {
         Ok(object) => object,
         Err(error) => return html! { p.problem { (said(&error)) } },
     };
@@ -65,18 +64,6 @@ pub(crate) async fn object(app: &App, query: &Query, language: Language) -> Mark
     }
 }
 
-/// What a server said, in its own words.
-fn said(error: &kube::Error) -> String {
-    match error {
-        kube::Error::Api(status) => status.message.clone(),
-        error => error.to_string(),
-    }
-}
-
-fn text(value: &Value) -> &str {
-    value.as_str().unwrap_or_default()
-}
-
 async fn overview(app: &App, target: &Target, object: &Value, words: &Words) -> Markup {
     let metadata = &object["metadata"];
     let conditions: Vec<&Value> = health::conditions(object).collect();
@@ -89,7 +76,7 @@ async fn overview(app: &App, target: &Target, object: &Value, words: &Words) -> 
                 dd { @for owner in owners { a.link href="#" data-uid=(text(&owner["uid"])) { (text(&owner["kind"])) " " (text(&owner["name"])) } " " } }
             }
         }
-        @if app.options.faults { (faults(target, object, words)) }
+        @if app.options.faults { (faults(app, target, object, words)) }
         h3 { (words.conditions) }
         @if conditions.is_empty() { p.hint { (words.no_conditions) } } @else {
             ul.conditions {
@@ -112,14 +99,22 @@ async fn overview(app: &App, target: &Target, object: &Value, words: &Words) -> 
     }
 }
 
-fn faults(target: &Target, object: &Value, words: &Words) -> Markup {
+fn faults(app: &App, target: &Target, object: &Value, words: &Words) -> Markup {
     let (title, known): (&str, &[&str]) = match (target.kind.group.as_str(), target.kind.plural.as_str()) {
         ("", "pods") => (words.faults_pod, &POD_FAULTS),
         ("", "nodes") => (words.faults_node, &NODE_FAULTS),
         ("coordination.k8s.io", "leases") => (words.faults_lease, &["expire"]),
+        ("", "serviceaccounts") if app.options.api_faults.is_some() => {
+            (words.faults_account, &["api-slow", "api-unavailable"])
+        }
         _ => return html! {},
     };
-    let chosen = text(&object["metadata"]["annotations"]["windlass.dev/simulate"]);
+    let account = api_faults::user(&target.namespace, &target.name);
+    let met = app.options.api_faults.as_ref().and_then(|faults| faults.get(&account));
+    let chosen = match target.kind.plural.as_str() {
+        "serviceaccounts" => met.map_or("", ApiFault::word),
+        _ => text(&object["metadata"]["annotations"]["windlass.dev/simulate"]),
+    };
     html! {
         h3 { (words.faults) }
         p.hint { (title) }
@@ -134,43 +129,19 @@ fn faults(target: &Target, object: &Value, words: &Words) -> Markup {
 }
 
 async fn events(app: &App, target: &Target, object: &Value, words: &Words) -> Markup {
-    let uid = text(&object["metadata"]["uid"]);
-    // Events about objects without a namespace are in this one.
-    let namespace = if target.namespace.is_empty() { "default" } else { &target.namespace };
-    let kind = crate::kinds::Kind {
-        group: String::new(),
-        version: "v1".into(),
-        kind: "Event".into(),
-        plural: "events".into(),
-        namespaced: true,
-        custom: false,
-    };
-    let params = ListParams::default().fields(&format!("involvedObject.uid={uid}"));
-    let mut events = match kind.api(&app.client, Some(namespace)).list(&params).await {
-        Ok(list) => list.items,
+    let events = match detail::events(&app.client, target, object).await {
+        Ok(events) => events,
         Err(error) => return html! { p.problem { (said(&error)) } },
     };
-    let time = |data: &Value| {
-        let times = [
-            &data["lastTimestamp"],
-            &data["series"]["lastObservedTime"],
-            &data["eventTime"],
-            &data["firstTimestamp"],
-        ];
-        times.into_iter().map(text).find(|time| !time.is_empty()).unwrap_or_default().to_owned()
-    };
-    events.sort_by_key(|event| std::cmp::Reverse(time(&event.data)));
     if events.is_empty() {
         return html! { p.hint { (words.no_events) } };
     }
     html! {
         ul.events {
-            @for event in events.iter().take(50) {
-                @let data = &event.data;
-                @let count = data["series"]["count"].as_i64().or(data["count"].as_i64()).unwrap_or(1);
-                li class=(text(&data["type"])) {
-                    b { (text(&data["reason"])) } @if count > 1 { span.times { "×" (count) } } time.ago datetime=(time(data)) {}
-                    p { (text(&data["message"])) }
+            @for event in &events {
+                li class=(event.level) {
+                    b { (event.reason) } @if event.count > 1 { span.times { "×" (event.count) } } time.ago datetime=(event.time) {}
+                    p { (event.message) }
                 }
             }
         }
@@ -178,8 +149,7 @@ async fn events(app: &App, target: &Target, object: &Value, words: &Words) -> Ma
 }
 
 fn yaml(object: &Value, query: &Query, words: &Words) -> Markup {
-    let masked =
-        text(&object["kind"]) == "Secret" && object["apiVersion"] == "v1" && !query.contains_key("reveal");
+    let masked = detail::is_secret(object) && !query.contains_key("reveal");
     let shown = if masked { mask(object) } else { object.clone() };
     let (managers, lines) = (lines::managers(&shown), lines::lines(&shown));
     let mut last: &[usize] = &[];
@@ -203,25 +173,6 @@ fn yaml(object: &Value, query: &Query, words: &Words) -> Markup {
     }
 }
 
-/// A Secret without its values.
-fn mask(object: &Value) -> Value {
-    let mut object = object.clone();
-    for field in ["data", "stringData"] {
-        let values = object.get_mut(field).and_then(Value::as_object_mut);
-        for value in values.into_iter().flat_map(|map| map.values_mut()) {
-            *value = "\u{2022}\u{2022}\u{2022}\u{2022}\u{2022}\u{2022}".into();
-        }
-    }
-    // kubectl keeps a copy of everything that was applied.
-    let annotations = object.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut);
-    if let Some(copy) =
-        annotations.and_then(|map| map.get_mut("kubectl.kubernetes.io/last-applied-configuration"))
-    {
-        *copy = "\u{2022}\u{2022}\u{2022}\u{2022}\u{2022}\u{2022}".into();
-    }
-    object
-}
-
 fn editor(object: &Value, words: &Words) -> Markup {
     html! {
         textarea.editor spellcheck="false" autocapitalize="off" autocomplete="off" wrap="off" aria-label=(words.edit) { "\n" (lines::yaml(object)) }
@@ -230,50 +181,17 @@ fn editor(object: &Value, words: &Words) -> Markup {
 }
 
 async fn log(app: &App, target: &Target, object: &Value, query: &Query, words: &Words) -> Markup {
-    let lists = ["initContainers", "containers"];
-    let names: Vec<&str> = lists
-        .iter()
-        .flat_map(|list| object["spec"][*list].as_array().into_iter().flatten())
-        .map(|container| text(&container["name"]))
-        .collect();
-    let first = object["spec"]["containers"][0]["name"].as_str().unwrap_or_default();
-    let chosen =
-        query.get("container").map(String::as_str).filter(|name| names.contains(name)).unwrap_or(first);
-    let path =
-        format!("{}/{}/log?tailLines={TAIL}&container={chosen}", target.api(app).resource_url(), target.name);
-    let answer = match http::Request::get(path).body(Vec::new()) {
-        Ok(request) => app.client.request_text(request).await,
-        Err(error) => Err(kube::Error::HttpError(error)),
-    };
+    let log = detail::log(&app.client, target, object, query.get("container").map(String::as_str)).await;
     html! {
         div.tabs.small {
-            @for name in names { button type="button" data-container=(name) aria-selected=(name == chosen) { (name) } }
+            @for name in &log.containers { button type="button" data-container=(name) aria-selected=(*name == log.chosen) { (name) } }
         }
-        @match answer {
+        @match log.lines {
             Ok(text) if text.is_empty() => p.hint { (words.no_logs) },
-            Ok(text) => pre.log { (plain(&text)) },
-            Err(error) => p.problem { (said(&error)) },
+            Ok(text) => pre.log { (text) },
+            Err(problem) => p.problem { (problem) },
         }
     }
-}
-
-/// A log without what only a terminal understands.
-fn plain(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut characters = text.chars().peekable();
-    while let Some(character) = characters.next() {
-        match character {
-            '\u{1b}' if characters.peek() == Some(&'[') => {
-                characters.next();
-                while characters.next_if(|c| !('\u{40}'..='\u{7e}').contains(c)).is_some() {}
-                characters.next();
-            }
-            '\n' | '\t' => out.push(character),
-            c if c.is_control() => {}
-            c => out.push(c),
-        }
-    }
-    out
 }
 
 async fn versions(app: &App, target: &Target, query: &Query, words: &Words) -> Markup {
@@ -375,23 +293,5 @@ fn runs(app: &App, target: &Target, words: &Words) -> Markup {
                 }
             }
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn what_a_terminal_acts_upon_is_not_in_a_log() {
-        assert_eq!(plain("a\u{1b}[31mred\u{1b}[0m\tb\r\n\u{7}c\u{1b}"), "ared\tb\nc");
-    }
-
-    #[test]
-    fn the_values_of_a_secret_are_hidden_also_in_what_kubectl_remembers() {
-        let secret = json!({"kind": "Secret", "data": {"a": "aGlkZGVu"}, "metadata": {"annotations": {"kubectl.kubernetes.io/last-applied-configuration": "aGlkZGVu"}}});
-        assert!(!mask(&secret).to_string().contains("aGlkZGVu"));
     }
 }

@@ -4,12 +4,13 @@ use maud::{Markup, html};
 use serde_json::Value;
 use windlass::runs::Requested;
 
-use super::{diff, duration};
+use super::diff;
 use crate::{
     App,
-    change::Target,
+    detail::duration,
     history,
     query::Query,
+    target::Target,
     words::{Language, Words},
 };
 
@@ -110,7 +111,7 @@ async fn written(app: &App, request: &Requested) -> Option<String> {
     if target.kind.plural == "secrets" {
         return None;
     }
-    let api = target.api(app);
+    let api = target.api(&app.client);
     let after = history::at(&api, &target.name, revision).await.ok()??;
     let before = history::at(&api, &target.name, revision - 1).await.ok()?;
     Some(history::unified(before.as_ref(), Some(&after))).filter(|difference| !difference.is_empty())

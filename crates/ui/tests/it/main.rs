@@ -3,10 +3,14 @@
 #![expect(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 
 mod browser;
+mod faults;
 mod history;
 mod objects;
 mod runs;
 mod security;
+// It needs util-linux for a terminal of its own.
+#[cfg(target_os = "linux")]
+mod terminal;
 
 use browser::Browser;
 use windlass_cluster::Cluster;

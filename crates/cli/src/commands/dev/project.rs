@@ -6,10 +6,13 @@
 
 mod session;
 
-use self::session::Session;
+use self::session::{Quit, Session};
 use crate::{
     args::DevArgs,
-    commands::cluster::Running,
+    commands::{
+        cluster::Running,
+        top::{self, Beside},
+    },
     error::Error,
     operator::debugger::Debugger,
     printer::Printer,
@@ -34,12 +37,15 @@ pub(super) async fn run(
         running = Running::start(&cluster, printer) => running?,
         () = signals.received() => return Ok(()),
     };
+    let quit = top::is_wanted(args.plain, printer).then(|| signals.ask());
     let mut session = Session::new(args, project, running.reach(), debugger, verbose, printer);
+    session.show_when_ready(quit.map(|quit| Box::new(quit) as Quit));
     let result = tokio::select! {
         result = session.work() => result,
         error = running.failed() => Err(error),
         () = signals.received() => Ok(()),
     };
+    let result = Beside::ended(session.shown(), result).await;
     // First the operator, while the API server still answers it.
     let stopped = signals.stopping(async {
         session.stop().await;

@@ -13,7 +13,7 @@ use windlass::kube::{Config, core::ApiResource};
 use super::super::progress;
 use crate::{
     args::DevArgs,
-    commands::cluster::Reach,
+    commands::{cluster::Reach, top::Beside},
     error::Error,
     kubeconfig::Kubeconfig,
     operator::{
@@ -45,6 +45,8 @@ pub(super) struct Session {
     printer: Printer,
     manner: Manner,
     debugger: Option<Debugger>,
+    /// Whether what the operator says is read here, as the terminal may show something else.
+    captured: bool,
     restart: bool,
     log: String,
     arguments: Vec<std::ffi::OsString>,
@@ -59,7 +61,13 @@ pub(super) struct Session {
     account: Option<Kubeconfig>,
     progress: Option<(Vec<ApiResource>, JoinHandle<()>)>,
     told: bool,
+    /// What ends the command from the terminal view, until that is shown.
+    quit: Option<Quit>,
+    beside: Option<Beside>,
 }
+
+/// Ends the command.
+pub(super) type Quit = Box<dyn FnOnce() + Send>;
 
 impl Session {
     pub(super) fn new(
@@ -77,6 +85,7 @@ impl Session {
             printer,
             manner: Manner { quiet: false, plain: args.plain, debugger: debugger.is_some() },
             debugger,
+            captured: false,
             restart: args.restart,
             arguments: args.arguments.clone(),
             samples: (!args.no_samples).then(Samples::default),
@@ -88,7 +97,21 @@ impl Session {
             account: None,
             progress: None,
             told: false,
+            quit: None,
+            beside: None,
         }
+    }
+
+    /// Shows the cluster in the terminal once the operator is ready for the first time: what was said until then stays
+    /// on the terminal, and is there again afterwards.
+    pub(super) fn show_when_ready(&mut self, quit: Option<Quit>) {
+        self.captured = quit.is_some();
+        self.quit = quit;
+    }
+
+    /// The terminal view, to be ended.
+    pub(super) fn shown(&mut self) -> Option<Beside> {
+        self.beside.take()
     }
 
     /// Builds, runs and shows. Returns only when something fails that no edit repairs.
@@ -188,6 +211,7 @@ impl Session {
             serve_webhooks: true,
             debugger: self.debugger.clone(),
             plain: self.manner.plain,
+            captured: self.captured,
             log: self.log.clone(),
             own_cluster: true,
             arguments: self.arguments.clone(),
@@ -241,6 +265,7 @@ impl Session {
             let commands: Vec<String> =
                 kinds.take(3).map(|kind| format!("kubectl get {} -A", kind.plural)).collect();
             self.reach.suggest(self.printer, &commands.iter().map(String::as_str).collect::<Vec<_>>())?;
+            self.beside = self.quit.take().map(|quit| Beside::start(&self.reach, quit));
         }
         Ok(())
     }

@@ -43,5 +43,6 @@ pub(crate) fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
 #[cfg(test)]
 fn kind(group: &str, kind: &str, plural: &str, namespaced: bool) -> windlass_ui::Kind {
     let (group, version) = (group.to_owned(), "v1".to_owned());
-    windlass_ui::Kind { group, version, kind: kind.into(), plural: plural.into(), namespaced, custom: false }
+    let (kind, plural) = (kind.into(), plural.into());
+    windlass_ui::Kind { group, version, kind, plural, namespaced, custom: false, workload: false }
 }

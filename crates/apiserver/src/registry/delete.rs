@@ -177,7 +177,7 @@ impl Registry {
             if !dry_run {
                 let mut current = Arc::clone(current);
                 if resource.strategy.marked_first && !is_deleting(old) {
-                    self.mark(resource, &mut new, grace);
+                    self.mark(resource, &mut new, grace, options.grace_period_seconds.is_some());
                     current = self.commit_change(resource, &current, &resource.to_storage(new.clone()))?;
                 }
                 let draft = Draft::encode(&new, resource.fields_of(&new));

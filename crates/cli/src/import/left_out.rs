@@ -87,6 +87,7 @@ impl Selection {
             version: String::new(),
             namespaced: true,
             custom: true,
+            workload: true,
         };
         let all = |word: &String| word.to_lowercase().starts_with("customresourcedefinition");
         self.kinds.is_empty() || self.kinds.iter().any(|word| all(word) || kind.is_meant_by(word))

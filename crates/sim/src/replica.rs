@@ -193,6 +193,9 @@ impl Stage {
             if runs.last.1 > MOST_AT_ONCE {
                 runs.endless = Some(format!("{} {}", run.controller, run.key));
                 dead.cancel();
+                drop(shared);
+                // Such a worker never gives way to others on its thread: this ends it, without a word on the screen.
+                std::panic::resume_unwind(Box::new("an endless loop of runs was stopped"));
             }
             let Some(failure) = &run.failure else { return };
             story.tell("operator", format!("a run fails: {}: {}", failure.reason, failure.message));

@@ -17,7 +17,7 @@ macro_rules! repeated {
     ($($kind:ident)+) => {
         $(#[test]
         fn $kind() {
-            let days = std::env::var("SIM_DAYS").ok().and_then(|days| days.parse().ok()).unwrap_or(3);
+            let days = std::env::var("SIM_DAYS").ok().and_then(|days| days.parse().ok()).unwrap_or(1);
             same_twice(&crate::$kind(), days);
         })+
     };

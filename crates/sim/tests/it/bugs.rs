@@ -17,18 +17,8 @@ fn an_index_that_is_the_number_of_pods() {
 }
 
 #[test]
-fn pods_that_are_counted_though_they_have_failed() {
-    caught(Bug::CountsTheDead, &["end"]);
-}
-
-#[test]
 fn an_image_that_is_never_changed() {
     caught(Bug::IgnoresImage, &["end"]);
-}
-
-#[test]
-fn a_finalizer_that_is_dropped_whatever_became_of_the_cleanup() {
-    caught(Bug::DropsFinalizer, &["end", "orphan"]);
 }
 
 #[test]

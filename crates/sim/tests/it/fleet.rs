@@ -30,12 +30,8 @@ pub(crate) struct FleetStatus {
 pub(crate) enum Bug {
     /// The index of a new Pod is the number of those that there are.
     IndexIsLength,
-    /// Pods that have failed count.
-    CountsTheDead,
     /// Pods of another image stay.
     IgnoresImage,
-    /// What the cleanup of a finalizer could not delete stays.
-    DropsFinalizer,
     /// A condition is appended in every pass.
     AppendsConditions,
     /// Every pass asks for the next at once.
@@ -53,7 +49,6 @@ pub(crate) struct Fleets(Option<Bug>);
 pub(crate) const SAMPLE: &str =
     "{apiVersion: sim.windlass.dev/v1, kind: Fleet, metadata: {name: one}, spec: {replicas: 3, image: a}}";
 
-const FINALIZER: &str = "sim.windlass.dev/pods";
 const LABEL: &str = "sim.windlass.dev/fleet";
 
 impl Fleets {
@@ -61,18 +56,10 @@ impl Fleets {
         self.0 == Some(bug)
     }
 
-    /// The Pods of a fleet. Those of the finalizer have no owner.
+    /// The Pods of a fleet.
     fn pods(&self, fleet: &Fleet, ctx: &Context<Fleet>) -> windlass::Result<Vec<Arc<Pod>>> {
         let selector = format!("{LABEL}={}", fleet.name_any());
         ctx.list_where::<Pod>(fleet.namespace().as_deref(), &selector)
-    }
-
-    async fn clean_up(&self, fleet: &Fleet, ctx: &Context<Fleet>) -> windlass::Result<()> {
-        for pod in self.pods(fleet, ctx)? {
-            // This is the bug: whoever cannot be deleted now will never be.
-            let _ = ctx.delete(&*pod).await;
-        }
-        Ok(())
     }
 
     fn pod(&self, fleet: &Fleet, index: usize) -> Pod {
@@ -91,7 +78,6 @@ impl Fleets {
     async fn create(&self, fleet: &Fleet, index: usize, ctx: &Context<Fleet>) -> windlass::Result<()> {
         let pod = self.pod(fleet, index);
         match self.0 {
-            Some(Bug::DropsFinalizer) => ctx.create(pod).await.map(drop),
             Some(Bug::NoPermission) => {
                 let api = Api::<Pod>::namespaced(ctx.client().clone(), "default");
                 // A refusal is swallowed, as it was.
@@ -108,11 +94,7 @@ impl Reconciler for Fleets {
     type Error = windlass::Error;
 
     async fn reconcile(&self, fleet: Arc<Fleet>, ctx: &Context<Fleet>) -> windlass::Result<Action> {
-        if self.has(Bug::DropsFinalizer) {
-            if ctx.finalize(FINALIZER, || self.clean_up(&fleet, ctx)).await?.is_finished() {
-                return Ok(Action::await_change());
-            }
-        } else if fleet.metadata.deletion_timestamp.is_some() {
+        if fleet.metadata.deletion_timestamp.is_some() {
             return Ok(Action::await_change());
         }
         let wanted = usize::try_from(fleet.spec.replicas).unwrap_or(0);
@@ -120,8 +102,7 @@ impl Reconciler for Fleets {
         // What has failed, or is not what is wanted any more, goes.
         for pod in pods.iter().filter(|pod| pod.metadata.deletion_timestamp.is_none()) {
             let old = image(pod) != fleet.spec.image && !self.has(Bug::IgnoresImage);
-            let dead = is_dead(pod) && !self.has(Bug::CountsTheDead);
-            if old || dead {
+            if old || is_dead(pod) {
                 ctx.delete(&**pod).await?;
             }
         }
@@ -178,12 +159,6 @@ fn with(bug: Option<Bug>) -> Operator {
         Some(Bug::NoWatch) => {
             controller.reads::<Pod>().permits([rbac::rule("", ["pods"], ["create", "delete"])])
         }
-        Some(Bug::DropsFinalizer) => controller
-            .watches::<Pod, _>(|pod, _| {
-                let name = pod.labels().get(LABEL).cloned();
-                name.map(|name| windlass::ObjectKey::namespaced("default", &name)).into_iter().collect()
-            })
-            .permits([rbac::rule("", ["pods"], ["create", "delete"])]),
         _ => controller.owns::<Pod>(),
     };
     Operator::new("fleet-operator").crd::<Fleet>().controller(controller)

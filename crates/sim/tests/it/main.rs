@@ -12,12 +12,12 @@ use fleet::{Bug, simulation};
 
 #[test]
 fn a_sound_operator_lives_through_its_days() {
-    simulation(None).run();
+    simulation(None).days(10).run();
 }
 
 #[test]
 fn a_sound_operator_lives_through_its_days_with_an_election() {
-    simulation(None).with_leader_election().days(10).run();
+    simulation(None).with_leader_election().days(3).run();
 }
 
 #[test]

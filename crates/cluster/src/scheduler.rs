@@ -124,8 +124,7 @@ pub(crate) fn controller() -> Controller<Scheduler> {
         )
         .watches::<PersistentVolumeClaim, _>(|claim, cache| {
             let users = cache.indexed::<Pod>(volume::CLAIM_USERS, &ObjectKey::of(claim).to_string());
-            // One that goes helps nobody.
-            let waiting = |pod: &&Arc<Pod>| is_pending(pod) && !pods::is_terminating(&claim.metadata);
+            let waiting = |pod: &&Arc<Pod>| is_pending(pod);
             users.unwrap_or_default().iter().filter(waiting).map(|pod| ObjectKey::of(&**pod)).collect()
         })
         // A class or a volume that comes late is what somebody waits for.

@@ -106,9 +106,9 @@ pub(crate) fn controller() -> Controller<Scheduler> {
             waiting(WAITING, cache)
         })
         .watches_with(
-            // A Pod that goes or ends makes room; one that comes, or changes its labels, may be company.
+            // A Pod that is gone or has ended makes room; one that comes, or changes its labels, may be company.
             Watch::<Pod>::new().filter(Predicate::new(|old: &Pod, new: &Pod| {
-                !pods::is_active(new)
+                pods::is_finished(new)
                     || pods::node(old) != pods::node(new)
                     || old.metadata.labels != new.metadata.labels
             })),
@@ -124,8 +124,7 @@ pub(crate) fn controller() -> Controller<Scheduler> {
         )
         .watches::<PersistentVolumeClaim, _>(|claim, cache| {
             let users = cache.indexed::<Pod>(volume::CLAIM_USERS, &ObjectKey::of(claim).to_string());
-            // One that goes helps nobody.
-            let waiting = |pod: &&Arc<Pod>| is_pending(pod) && !pods::is_terminating(&claim.metadata);
+            let waiting = |pod: &&Arc<Pod>| is_pending(pod);
             users.unwrap_or_default().iter().filter(waiting).map(|pod| ObjectKey::of(&**pod)).collect()
         })
         // A class or a volume that comes late is what somebody waits for.
@@ -377,6 +376,11 @@ async fn bind(pod: &Pod, node: &str, ctx: &Context<Pod>) -> Result<bool, Error> 
             ..ObjectReference::default()
         },
     };
+    // Room was made, and is taken now. Before the binding: who dies in between is asked again.
+    if nominated_node(pod).is_some() {
+        let status = pod.status.clone().unwrap_or_default();
+        ctx.patch_status(pod, &PodStatus { nominated_node_name: None, ..status }).await?;
+    }
     let api = resources::untyped::<Pod>(ctx.client(), namespace);
     let params = PostParams { field_manager: Some(ctx.field_manager().to_owned()), ..PostParams::default() };
     let bound: Result<windlass::kube::core::Status, _> =

@@ -17,11 +17,7 @@ use windlass::{
 
 use super::{
     BIND_COMPLETED, BOUND_BY_CONTROLLER, CLAIM_USERS, SELECTED_NODE, annotation, binding, capacity,
-    claim_users,
-    class::PROVISIONER,
-    class_of, expansion, is_bound,
-    provision::{self, PROVISIONED_BY},
-    unused, waits_for_consumer,
+    claim_users, class::PROVISIONER, class_of, expansion, is_bound, provision, unused, waits_for_consumer,
 };
 use crate::pods;
 
@@ -266,10 +262,6 @@ async fn bind(
                 annotations.insert(BOUND_BY_CONTROLLER.into(), "yes".into());
             }
             annotations.insert(BIND_COMPLETED.into(), "yes".into());
-            // The node was chosen for a provisioner, who had nothing to do.
-            if annotation(&volume.metadata, PROVISIONED_BY).is_none() {
-                annotations.remove(SELECTED_NODE);
-            }
         })
         .await?;
     if is_bound(&claim) {

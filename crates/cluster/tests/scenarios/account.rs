@@ -273,7 +273,9 @@ impl Words {
             match seen.kind.as_str() {
                 "ReplicaSet" | "ControllerRevision" => {
                     let owner = text(&metadata["ownerReferences"][0]["name"]);
-                    let suffix = name.strip_prefix(&format!("{owner}-")).unwrap_or_default();
+                    // Whoever was orphaned has its hash as a label.
+                    let orphan = hash.filter(|hash| owner.is_empty() && name.ends_with(hash));
+                    let suffix = name.strip_prefix(&format!("{owner}-")).or(orphan).unwrap_or_default();
                     let hash = hash.map(|hash| hash.rsplit('-').next().unwrap_or(hash)).unwrap_or(suffix);
                     if !hash.is_empty() && !suffix.is_empty() && !names.iter().any(|(word, _)| word == hash) {
                         let count = counts.entry(format!("{} {owner}", seen.kind)).or_default();

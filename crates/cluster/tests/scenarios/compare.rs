@@ -20,6 +20,10 @@ pub(crate) const EVERYWHERE: &[(&str, &str)] = &[
         "a time for kube-proxy's own measurements; nobody measures how rules are programmed here",
     ),
     (
+        "annotations node.alpha.kubernetes.io/ttl",
+        "how long a kubelet may keep Secrets; simulated nodes keep none",
+    ),
+    (
         "conditions PodScheduled: True",
         "of a Pod that came with its node the kubelet says so, which the simulated node does and KWOK does not",
     ),

@@ -17,7 +17,7 @@ use super::{
 };
 
 /// One scenario in so many is played with deaths in an ordinary run; all of them where the variable says so.
-const SLICE: u64 = 5;
+const SLICE: u64 = 10;
 /// At how many writes the controllers die in an ordinary run.
 const DEATHS: u64 = 2;
 

@@ -7,8 +7,9 @@ use serde_json::Value;
 /// The rounds in which a list of policies or webhooks is asked about one object.
 #[derive(Debug, Default)]
 pub(super) struct Reinvocation {
-    /// How the object left the round before; nothing while there was none.
-    before: Option<Option<Value>>,
+    /// Whether there was a round before, and how the object left it.
+    repeated: bool,
+    before: Option<Value>,
     /// Those who want to be asked again if somebody changes the object after them.
     willing: BTreeSet<usize>,
     /// Those of them after whom somebody has.
@@ -18,14 +19,14 @@ pub(super) struct Reinvocation {
 impl Reinvocation {
     /// A round begins. What changed between two rounds was changed by others.
     pub(super) fn begin(&mut self, object: Option<&Value>) {
-        if self.before.as_ref().is_some_and(|before| before.as_ref() != object) {
+        if self.repeated && self.before.as_ref() != object {
             self.due.append(&mut self.willing);
         }
     }
 
     /// Whether the one at this place is passed over.
     pub(super) fn skips(&self, index: usize) -> bool {
-        self.before.is_some() && !self.due.contains(&index)
+        self.repeated && !self.due.contains(&index)
     }
 
     /// The one at this place was asked.
@@ -40,7 +41,8 @@ impl Reinvocation {
 
     /// The round is over.
     pub(super) fn end(&mut self, object: Option<&Value>) {
-        self.before = Some(object.cloned());
+        self.repeated = true;
+        self.before = object.cloned();
     }
 }
 

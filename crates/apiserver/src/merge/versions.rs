@@ -17,9 +17,12 @@ pub(crate) enum Seen {
     Missing,
 }
 
+/// Tells how an object is seen in a version.
+type See<'a> = dyn Fn(&str, &Value) -> Seen + 'a;
+
 /// How objects are seen in other versions; as they are where nobody can tell.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Versions<'a>(Option<&'a dyn Fn(&str, &Value) -> Seen>);
+pub(crate) struct Versions<'a>(Option<&'a See<'a>>);
 
 impl fmt::Debug for Versions<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -43,7 +46,7 @@ impl Changes {
 }
 
 impl<'a> Versions<'a> {
-    pub(crate) fn new(see: &'a dyn Fn(&str, &Value) -> Seen) -> Self {
+    pub(crate) fn new(see: &'a See<'a>) -> Self {
         Self(Some(see))
     }
 

@@ -41,7 +41,7 @@ impl Selector {
     pub fn parse(resource: &Resource, labels: &str, fields: &str) -> Result<Self> {
         let labels =
             labels::Selector::parse(labels).map_err(|error| Error::bad_request(error.to_string()))?;
-        let custom = if resource.custom().is_some() { resource.selectable.to_vec() } else { Vec::new() };
+        let custom = if resource.custom().is_some() { resource.selectable.clone() } else { Vec::new() };
         Ok(Self { labels, fields: FieldDemands::new(parse_fields(resource, fields)?, custom) })
     }
 

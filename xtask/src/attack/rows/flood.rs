@@ -70,7 +70,7 @@ pub(super) async fn endless(stage: &mut Stage) -> Result<String> {
     stage.stored()?;
     let (api, end) =
         (stage.server.api().clone(), Instant::now() + Duration::from_secs(stage.scale(3, 15) as u64));
-    let connections = (0..stage.scale(100, 200)).map(|_| tokio::spawn(ask_until(api.clone(), end)));
+    let connections = (0..stage.scale(16, 48)).map(|_| tokio::spawn(ask_until(api.clone(), end)));
     let mut total = Vec::new();
     for connection in join_all(connections).await {
         total.push(connection??);
@@ -81,19 +81,24 @@ pub(super) async fn endless(stage: &mut Stage) -> Result<String> {
 }
 
 async fn ask_until(api: Api, end: Instant) -> Result<Tally> {
-    let mut client = api.user(super::super::ATTACKER).await?;
     let mut tally = Tally::default();
+    let mut client: Option<Connection> = None;
     while Instant::now() < end {
-        // A server that closes a connection in place of an answer refuses too.
-        let Ok(answer) = client.get(CONFIG_MAPS).await else {
-            tally.refused += 1;
-            client = api.user(super::super::ATTACKER).await?;
-            continue;
+        let asked = async {
+            if client.is_none() {
+                client = Some(api.user(super::super::ATTACKER).await?);
+            }
+            match &mut client {
+                Some(client) => client.get(&format!("{CONFIG_MAPS}?limit=250")).await,
+                None => anyhow::bail!("no connection"),
+            }
         };
-        match answer.status {
-            200 => tally.answered += 1,
-            429 => tally.refused += 1,
-            other => anyhow::bail!("a list got {other}: {}", answer.message()),
+        // A server that closes a connection in place of an answer refuses too.
+        match asked.await {
+            Ok(answer) if answer.status == 200 => tally.answered += 1,
+            Ok(answer) if answer.status == 429 => tally.refused += 1,
+            Ok(answer) => anyhow::bail!("a list got {}: {}", answer.status, answer.message()),
+            Err(_) => (client, tally.refused) = (None, tally.refused + 1),
         }
     }
     Ok(tally)

@@ -249,8 +249,12 @@ async fn stored_numbers_hurt_nobody(ground: Ground) {
                     "apiVersion": entry.api_version, "kind": entry.kind, "metadata": {"name": name}, "spec": spec,
                 });
                 let api = kind_api(&client, NAMESPACE, entry);
-                api.create(&PostParams::default(), &serde_json::from_value(object).unwrap()).await.unwrap();
-                stored.push((entry, name, number.path.clone(), value));
+                match api.create(&PostParams::default(), &serde_json::from_value(object).unwrap()).await {
+                    Ok(_) => stored.push((entry, name, number.path.clone(), value)),
+                    // What is scaled a real API server stores with no number below zero, whatever the schema says.
+                    Err(kube::Error::Api(status)) if value < 0 && status.code == 422 => {}
+                    Err(error) => panic!("{name} cannot be stored: {error}"),
+                }
             }
         }
     }

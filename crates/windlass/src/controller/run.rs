@@ -1,5 +1,7 @@
 //! The loop: workers take keys, run the reconciler in isolation, and tell the queue how it went.
 
+mod ended;
+
 use std::{
     future::Future,
     panic::AssertUnwindSafe,
@@ -34,6 +36,7 @@ use crate::{
     watches::{Setup, Watches, Wiring},
     wire::FieldManager,
 };
+use ended::{Ended, Judged};
 
 /// An object with this annotation set to `true` is left alone.
 pub const PAUSED: &str = "windlass.dev/paused";
@@ -284,47 +287,6 @@ struct Worker {
     metrics: ControllerMetrics,
     handle: Handle,
     resync: Option<Duration>,
-}
-
-/// How one run ended.
-enum Ended {
-    Finished(Action),
-    Failed {
-        text: String,
-        category: &'static str,
-        retryable: bool,
-        /// Whether it is an error of this crate, to which the reconciler has given no reason of its own.
-        unnamed: bool,
-    },
-    /// The run has succeeded, but the detached children could not be deleted.
-    NotReleased(Error),
-    Panicked(String),
-    TimedOut(Duration),
-}
-
-/// What follows from the end of a run.
-struct Judged {
-    outcome: Outcome,
-    verdict: RunResult,
-    /// A reason and a message, if it failed.
-    failure: Option<(&'static str, String)>,
-    /// Whether the reason is the reconciler's own.
-    named: bool,
-}
-
-impl Judged {
-    fn fine(outcome: Outcome, verdict: RunResult) -> Self {
-        Self { outcome, verdict, failure: None, named: true }
-    }
-
-    /// The failure, for a record.
-    fn told(&self) -> Option<(String, String)> {
-        self.failure.as_ref().map(|(reason, message)| ((*reason).to_owned(), message.clone()))
-    }
-
-    fn failed(outcome: Outcome, verdict: RunResult, reason: &'static str, message: String) -> Self {
-        Self { outcome, verdict, failure: Some((reason, message)), named: true }
-    }
 }
 
 impl<C: Reconciler> Attempts for Typed<C> {

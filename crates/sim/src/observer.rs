@@ -141,7 +141,7 @@ impl Observer {
     pub(crate) fn history(&self) -> (usize, String) {
         let state = self.lock();
         let digest = state.history.clone().finalize();
-        (state.events, digest.iter().map(|byte| format!("{byte:02x}")).collect())
+        (state.events, format!("{digest:x}"))
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// How long the disturbed part of a day lasts, before and after the object is deleted.
-pub(crate) const DISTURBED: [Duration; 2] = [Duration::from_secs(120), Duration::from_secs(45)];
+pub(crate) const DISTURBED: [Duration; 2] = [Duration::from_mins(2), Duration::from_secs(45)];
 
 /// The most faults of one day: a day on which nothing works at all shows nothing.
 const MOST_FAULTS: usize = 25;
@@ -118,7 +118,7 @@ impl Plan {
             // Most of what an operator does for a new or a deleted object, it does in the first second.
             let from = if chance.below(2) == 0 || part == 1 { Duration::ZERO } else { from };
             let percent = *chance.one(&[3, 8, 15, 30, 60]);
-            windows.push(Window { part, from, to, word: *chance.one(words.as_slice()), percent });
+            windows.push(Window { part, from, to, word: chance.one(words.as_slice()), percent });
         }
         Self { seed, steps: steps.into_iter().enumerate().collect(), faults: Faults::Windows(windows) }
     }

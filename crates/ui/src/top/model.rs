@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use windlass::runs::Queued;
 
-use super::{key::Key, picker::Picker, style::Line};
+use super::{key::Key, picker::{Picked, Picker}, style::Line};
 use crate::{
     health::Health,
     index::Update,
@@ -172,8 +172,10 @@ impl Model {
             return Asked::Quit;
         }
         if let Some(picker) = &mut self.picker {
-            if let Some(outcome) = picker.press(key) {
-                self.picked(outcome);
+            match picker.press(key) {
+                Picked::NotYet => {}
+                Picked::Nothing => self.picked(None),
+                Picked::Name(name) => self.picked(Some(name)),
             }
         } else if self.typing {
             self.typed(key);

@@ -317,6 +317,17 @@ fn specimen(kind: &str, group: &str, version: &str) -> Value {
         "CSINode" => json!({"spec": {"drivers": []}}),
         "VolumeAttachment" => json!({"spec": {
             "attacher": "a", "nodeName": "n", "source": {"persistentVolumeName": "p"}}}),
+        "CSIStorageCapacity" => json!({"storageClassName": "a"}),
+        "VolumeAttributesClass" => json!({"driverName": "a", "parameters": {"a": "b"}}),
+        "ServiceCIDR" => json!({"spec": {"cidrs": ["192.168.0.0/24"]}}),
+        "ResourceSlice" => json!({"spec": {
+            "driver": "a", "nodeName": "b", "pool": {"name": "p", "generation": 1, "resourceSliceCount": 1}}}),
+        "FlowSchema" => json!({"spec": {"priorityLevelConfiguration": {"name": "a"}}}),
+        "PriorityLevelConfiguration" => json!({"spec": {
+            "type": "Limited", "limited": {"limitResponse": {"type": "Reject"}}}}),
+        "StorageVersionMigration" => {
+            json!({"spec": {"resource": {"group": "apps", "resource": "deployments"}}})
+        }
         "Lease" => json!({"spec": {"holderIdentity": "a", "leaseDurationSeconds": 1}}),
         "CustomResourceDefinition" => {
             return json!({

@@ -1,5 +1,7 @@
 //! Devices: what claims ask for, what classes say, what drivers publish.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
 use super::{
@@ -109,17 +111,16 @@ fn named(causes: &mut Causes, elements: &[Value], most: usize, path: &str) {
             field: path.to_owned(),
         });
     }
-    let mut seen = Vec::new();
+    let mut seen = BTreeSet::new();
     for (index, element) in elements.iter().enumerate() {
         let name = text(element, "/name");
-        if seen.contains(&name) {
+        if !seen.insert(name) {
             causes.push(Cause {
                 reason: "FieldValueDuplicate".into(),
                 message: format!("Duplicate value: {}", json!({"name": name})),
                 field: format!("{path}[{index}]"),
             });
         }
-        seen.push(name);
     }
 }
 
@@ -151,12 +152,13 @@ fn devices(causes: &mut Causes, devices: &Value, path: &str) {
         }
     }
     named(causes, requests, 32, &place);
+    let known = request_names(requests);
     for (index, constraint) in list(devices, "constraints").iter().enumerate() {
-        names_of_requests(causes, constraint, requests, &format!("{path}.constraints[{index}]"));
+        names_of_requests(causes, constraint, &known, &format!("{path}.constraints[{index}]"));
     }
     for (index, config) in list(devices, "config").iter().enumerate() {
         let place = format!("{path}.config[{index}]");
-        names_of_requests(causes, config, requests, &place);
+        names_of_requests(causes, config, &known, &place);
         match config.get("opaque") {
             None => causes.push(Cause::required(at(&place, "opaque"), "")),
             Some(opaque) => {
@@ -199,18 +201,22 @@ fn selectors(causes: &mut Causes, object: &Value, path: &str) {
     }
 }
 
+/// The names of requests, and of their alternatives behind them.
+fn request_names(requests: &[Value]) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    for request in requests {
+        let name = text(request, "/name");
+        names.insert(name.to_owned());
+        let inner = list(request, "firstAvailable").iter();
+        names.extend(inner.map(|one| format!("{name}/{}", text(one, "/name"))));
+    }
+    names
+}
+
 /// The requests that a constraint or a configuration is about.
-fn names_of_requests(causes: &mut Causes, object: &Value, requests: &[Value], path: &str) {
-    let known = |name: &str| {
-        let (first, second) =
-            name.split_once('/').map_or((name, None), |(first, second)| (first, Some(second)));
-        requests.iter().filter(|request| text(request, "/name") == first).any(|request| {
-            second
-                .is_none_or(|second| list(request, "firstAvailable").iter().any(|one| one["name"] == second))
-        })
-    };
+fn names_of_requests(causes: &mut Causes, object: &Value, known: &BTreeSet<String>, path: &str) {
     for (index, name) in list(object, "requests").iter().filter_map(Value::as_str).enumerate() {
-        if !known(name) {
+        if !known.contains(name) {
             let why = "must be the name of a request in the claim or the name of a request and a subrequest \
                        separated by '/'";
             causes.push(Cause::invalid(format!("{path}.requests[{index}]"), &json!(name), why));

@@ -2,6 +2,8 @@
 
 mod level;
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -232,13 +234,12 @@ fn url_errors(causes: &mut Causes, url: &str, path: String) {
 
 /// The conditions of either kind.
 fn conditions(causes: &mut Causes, object: &Value) {
-    let mut seen = Vec::new();
+    let mut seen = BTreeSet::new();
     for (index, condition) in list(&object["status"], "conditions").iter().enumerate() {
         let (kind, place) = (text(condition, "/type"), format!("status.conditions[{index}].type"));
-        if seen.contains(&kind) {
+        if !seen.insert(kind) {
             causes.push(check::duplicate(place.clone(), kind));
         }
-        seen.push(kind);
         if kind.is_empty() {
             causes.push(Cause::required(place, ""));
         }

@@ -2,6 +2,8 @@
 
 mod drivers;
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -167,35 +169,33 @@ fn parameters(causes: &mut Causes, class: &Value) {
 
 /// Where the volumes of a class may be.
 fn topologies(causes: &mut Causes, class: &Value) {
-    let mut terms: Vec<Vec<(&str, Vec<&str>)>> = Vec::new();
+    let mut terms: BTreeSet<Vec<(&str, BTreeSet<&str>)>> = BTreeSet::new();
     for (index, term) in list(class, "allowedTopologies").iter().enumerate() {
         let place = format!("allowedTopologies[{index}]");
-        let mut meaning: Vec<(&str, Vec<&str>)> = Vec::new();
+        let mut meaning: Vec<(&str, BTreeSet<&str>)> = Vec::new();
+        let mut keys: BTreeSet<&str> = BTreeSet::new();
         for (index, expression) in list(term, "matchLabelExpressions").iter().enumerate() {
             let place = format!("{place}.matchLabelExpressions[{index}]");
             let key = text(expression, "/key");
-            let mut values: Vec<&str> = Vec::new();
+            let mut values: BTreeSet<&str> = BTreeSet::new();
             if list(expression, "values").is_empty() {
                 causes.push(Cause::required(at(&place, "values"), ""));
             }
             for (index, value) in list(expression, "values").iter().filter_map(Value::as_str).enumerate() {
-                if values.contains(&value) {
+                if !values.insert(value) {
                     causes.push(check::duplicate(format!("{place}.values[{index}]"), value));
                 }
-                values.push(value);
             }
             check::qualified(causes, key, at(&place, "key"));
-            if meaning.iter().any(|(known, _)| *known == key) {
+            if !keys.insert(key) {
                 causes.push(check::duplicate(at(&place, "key"), key));
             }
-            values.sort_unstable();
             meaning.push((key, values));
         }
         meaning.sort();
-        if terms.contains(&meaning) {
+        if !terms.insert(meaning) {
             causes.push(check::duplicate(at(&place, "matchLabelExpressions"), ""));
         }
-        terms.push(meaning);
     }
 }
 

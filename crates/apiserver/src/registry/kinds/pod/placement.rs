@@ -1,5 +1,7 @@
 //! Where a Pod may be, and what it knows of the network there.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
 use crate::{
@@ -138,6 +140,11 @@ fn pod_term(causes: &mut Causes, term: &Value, place: &str) {
 /// Checks how a Pod and its like are spread.
 pub(super) fn spread(causes: &mut Causes, spec: &Value, path: &str) {
     let constraints = list(spec, "topologySpreadConstraints");
+    let identity =
+        |one: &Value| (text(one, "/topologyKey").to_owned(), text(one, "/whenUnsatisfiable").to_owned());
+    let mut later = BTreeSet::new();
+    let mut repeated: Vec<bool> = constraints.iter().rev().map(|one| !later.insert(identity(one))).collect();
+    repeated.reverse();
     for (index, constraint) in constraints.iter().enumerate() {
         let place = format!("{path}.topologySpreadConstraints[{index}]");
         let skew = constraint["maxSkew"].as_i64().unwrap_or(0);
@@ -152,9 +159,7 @@ pub(super) fn spread(causes: &mut Causes, spec: &Value, path: &str) {
         if !allowed.contains(&action) {
             causes.push(Cause::not_supported(at(&place, "whenUnsatisfiable"), action, &allowed));
         }
-        let same =
-            |other: &Value| text(other, "/topologyKey") == key && text(other, "/whenUnsatisfiable") == action;
-        if constraints[index + 1..].iter().any(same) {
+        if repeated[index] {
             let field = at(&place, "{topologyKey, whenUnsatisfiable}");
             causes.push(check::duplicate(field, &format!("{{{key}, {action}}}")));
         }
@@ -242,13 +247,12 @@ pub(super) fn aliases_and_gates(causes: &mut Causes, spec: &Value, path: &str) {
         let place = format!("{path}.readinessGates[{index}].conditionType");
         check::qualified(causes, text(gate, "/conditionType"), place);
     }
-    let mut seen = Vec::new();
+    let mut seen = BTreeSet::new();
     for (index, gate) in list(spec, "schedulingGates").iter().enumerate() {
         let (name, place) = (text(gate, "/name"), format!("{path}.schedulingGates[{index}]"));
         check::qualified(causes, name, place.clone());
-        if seen.contains(&name) {
+        if !seen.insert(name) {
             causes.push(check::duplicate(place, name));
         }
-        seen.push(name);
     }
 }

@@ -1,5 +1,7 @@
 //! What drivers of storage report and ask for: CSIDrivers, CSINodes, capacities, attachments.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use serde_json::{Value, json};
 
 use super::super::{
@@ -70,14 +72,13 @@ pub(super) fn driver(causes: &mut Causes, new: &Value, old: Option<&Value>) {
 }
 
 fn tokens(causes: &mut Causes, spec: &Value) {
-    let mut seen = Vec::new();
+    let mut seen = BTreeSet::new();
     for (index, token) in list(spec, "tokenRequests").iter().enumerate() {
         let (place, audience) = (format!("spec.tokenRequests[{index}]"), text(token, "/audience"));
-        if seen.contains(&audience) {
+        if !seen.insert(audience) {
             causes.push(check::duplicate(at(&place, "audience"), audience));
             continue;
         }
-        seen.push(audience);
         let Some(seconds) = token["expirationSeconds"].as_i64() else { continue };
         if seconds < 600 {
             let why = "may not specify a duration less than 10 minutes";
@@ -93,7 +94,7 @@ fn tokens(causes: &mut Causes, spec: &Value) {
 /// Checks a CSINode.
 pub(super) fn node(causes: &mut Causes, new: &Value, old: Option<&Value>) {
     let drivers = list(&new["spec"], "drivers");
-    let mut seen = Vec::new();
+    let mut seen = BTreeSet::new();
     for (index, driver) in drivers.iter().enumerate() {
         let (place, name) = (format!("spec.drivers[{index}]"), text(driver, "/name"));
         driver_name(causes, name, &at(&place, "name"));
@@ -107,19 +108,17 @@ pub(super) fn node(causes: &mut Causes, new: &Value, old: Option<&Value>) {
         if let Some(allocatable) = driver.get("allocatable") {
             check::non_negative(causes, allocatable, &at(&place, "allocatable"), &["count"]);
         }
-        if seen.contains(&name) {
+        if !seen.insert(name) {
             causes.push(check::duplicate(at(&place, "name"), name));
         }
-        seen.push(name);
-        let mut keys = Vec::new();
+        let mut keys = BTreeSet::new();
         for key in list(driver, "topologyKeys").iter().filter_map(Value::as_str) {
             if key.is_empty() {
                 causes.push(Cause::required(place.clone(), ""));
             }
-            if keys.contains(&key) {
+            if !keys.insert(key) {
                 causes.push(check::duplicate(place.clone(), key));
             }
-            keys.push(key);
             check::qualified(causes, key, place.clone());
         }
     }
@@ -128,11 +127,12 @@ pub(super) fn node(causes: &mut Causes, new: &Value, old: Option<&Value>) {
         driver.as_object_mut().map(|driver| driver.remove("allocatable"));
         driver
     };
-    for before in old.into_iter().flat_map(|old| list(&old["spec"], "drivers")) {
-        for now in drivers.iter().filter(|now| now["name"] == before["name"]) {
-            if without(now) != without(before) {
-                causes.push(Cause::invalid("spec.drivers", &without(now), "field is immutable"));
-            }
+    let before = old.into_iter().flat_map(|old| list(&old["spec"], "drivers"));
+    let before: BTreeMap<&str, Value> = before.map(|one| (text(one, "/name"), without(one))).collect();
+    for now in drivers {
+        let plain = without(now);
+        if before.get(text(now, "/name")).is_some_and(|before| *before != plain) {
+            causes.push(Cause::invalid("spec.drivers", &plain, "field is immutable"));
         }
     }
 }

@@ -35,7 +35,12 @@ pub fn dns1123_subdomain(name: &str) -> Vec<String> {
 
 /// What is wrong with a name that is to be an RFC 1123 label.
 pub fn dns1123_label(name: &str) -> Vec<String> {
+    let dotted = name.contains('.') && name.split('.').all(is_lower_label);
     checked(name, LABEL_LENGTH, is_lower_label(name), || {
+        if dotted {
+            // A subdomain but for its length, which has been said.
+            return "must not contain dots";
+        }
         "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and \
          end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is \
          '[a-z0-9]([-a-z0-9]*[a-z0-9])?')"
@@ -54,9 +59,11 @@ pub fn dns1035_label(name: &str) -> Vec<String> {
 
 /// What is wrong with a name that is to be one segment of a path.
 pub fn path_segment(name: &str) -> Vec<String> {
-    let wrong = name == "." || name == ".." || name.contains(['/', '%']);
-    let why = || "may not be '.' or '..' and may not contain '/' or '%'".to_owned();
-    wrong.then(why).into_iter().collect()
+    if name == "." || name == ".." {
+        return vec![format!("may not be '{name}'")];
+    }
+    let wrong = ['/', '%'].into_iter().filter(|part| name.contains(*part));
+    wrong.map(|part| format!("may not contain '{part}'")).collect()
 }
 
 /// What is wrong with a name that is to be qualified or not: `name`, or `example.com/name`.
@@ -128,7 +135,7 @@ pub fn is_label_value(value: &str) -> bool {
     value.len() <= LABEL_LENGTH && (value.is_empty() || is_name_part(value))
 }
 
-fn checked(name: &str, most: usize, valid: bool, why: fn() -> &'static str) -> Vec<String> {
+fn checked(name: &str, most: usize, valid: bool, why: impl Fn() -> &'static str) -> Vec<String> {
     let long = (name.len() > most).then(|| too_long(most));
     long.into_iter().chain((!valid).then(|| why().to_owned())).collect()
 }

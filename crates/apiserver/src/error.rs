@@ -354,6 +354,13 @@ impl Cause {
         }
     }
 
+    /// The same for a value that is no text.
+    pub fn unsupported_value(field: impl Into<String>, value: &Value, allowed: &[&str]) -> Self {
+        let mut cause = Self::not_supported(field, "", allowed);
+        cause.message = cause.message.replacen("\"\"", &value.to_string(), 1);
+        cause
+    }
+
     /// A value that may not be there or may not change.
     pub fn forbidden(field: impl Into<String>, why: &str) -> Self {
         Self {

@@ -73,6 +73,22 @@ impl Query {
         }
     }
 
+    /// Whether a list says of which revision it is to be in a way that can be meant. Comes before its selectors are read.
+    pub(super) fn check_match(&self) -> Result<()> {
+        let version_match = match self.get("resourceVersionMatch") {
+            "Exact" => Some(Match::Exact),
+            "NotOlderThan" => Some(Match::NotOlderThan),
+            _ => None,
+        };
+        ListOptions {
+            continue_token: self.get("continue").to_owned(),
+            resource_version: self.get("resourceVersion").to_owned(),
+            version_match,
+            ..ListOptions::default()
+        }
+        .check_match()
+    }
+
     /// The options of a list or a watch.
     pub(super) fn list(&self, resource: &Resource, namespace: Option<&str>) -> Result<ListOptions> {
         let version_match = match self.get("resourceVersionMatch") {

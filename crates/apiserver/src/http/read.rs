@@ -88,6 +88,7 @@ impl Call<'_> {
             let what = Named { group: "meta.k8s.io", resource: "ListOptions" };
             return Err(Error::invalid(what, "", vec![cause]));
         }
+        self.query.check_match()?;
         let options = self.query.list(resource, place.namespace.as_deref())?;
         let list = self.registry.list(resource, &options)?;
         let mut metadata = Map::new();
@@ -115,7 +116,12 @@ impl Call<'_> {
             return Ok(joined(head, Box::new(items), close, None, charge));
         }
         if shape == Shape::MetadataList {
-            let head = list_head("PartialObjectMetadataList", "meta.k8s.io/v1", metadata);
+            let mut head = list_head("PartialObjectMetadataList", "meta.k8s.io/v1", metadata);
+            if is_empty {
+                // Go writes a list that was never made as null.
+                head.truncate(head.len() - 1);
+                return Ok(joined(head, Box::new(std::iter::empty()), "null}", None, charge));
+            }
             let items = shown.map(|object| (None, partial_bytes(object)));
             return Ok(joined(head, Box::new(items), "]}", None, charge));
         }

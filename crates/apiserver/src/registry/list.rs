@@ -71,6 +71,7 @@ impl Registry {
     /// The objects that match.
     pub fn list(&self, resource: &Resource, options: &ListOptions) -> Result<List> {
         check_match(options)?;
+        check_continue(options)?;
         let (snapshot_at, after) = self.list_position(options)?;
         let namespace = options.namespace.as_deref();
         let snapshot = match snapshot_at {
@@ -170,10 +171,22 @@ pub fn parse_revision(text: &str) -> Result<u64> {
     })
 }
 
-fn check_match(options: &ListOptions) -> Result<()> {
+/// A page goes on at the revision of the first one.
+fn check_continue(options: &ListOptions) -> Result<()> {
     if !options.continue_token.is_empty() && !matches!(options.resource_version.as_str(), "" | "0") {
         return Err(Error::bad_request("specifying resource version is not allowed when using continue"));
     }
+    Ok(())
+}
+
+impl ListOptions {
+    /// Whether what is said of the revision fits together.
+    pub(crate) fn check_match(&self) -> Result<()> {
+        check_match(self)
+    }
+}
+
+fn check_match(options: &ListOptions) -> Result<()> {
     let both = options.version_match.is_some()
         && options.resource_version.is_empty()
         && !options.continue_token.is_empty();
@@ -224,7 +237,14 @@ fn encode_token(revision: u64, key: &Key) -> String {
 
 fn decode_token(token: &str) -> Result<(u64, Key)> {
     let invalid = || Error::bad_request("invalid continue token: continue key is not valid");
-    let bytes = URL_SAFE_NO_PAD.decode(token).map_err(|_| invalid())?;
+    let bytes = URL_SAFE_NO_PAD.decode(token).map_err(|_| {
+        // Go names the first byte that it cannot read, or that is left over.
+        let known = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+        let last = token.len().saturating_sub(1);
+        let place = token.bytes().position(|byte| !known(&byte)).unwrap_or(last);
+        let why = format!("illegal base64 data at input byte {place}");
+        Error::bad_request(format!("invalid continue token: continue key is not valid: {why}"))
+    })?;
     let value: Value = serde_json::from_slice(&bytes).map_err(|_| {
         let first = char::from(bytes.first().copied().unwrap_or_default());
         let shown = if first.is_control() { format!("\\u{:04x}", u32::from(first)) } else { first.to_string() };

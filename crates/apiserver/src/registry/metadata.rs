@@ -188,22 +188,20 @@ pub(super) fn validate(object: &Value, rule: NameRule) -> Vec<Cause> {
     let generate = text(object, "/metadata/generateName");
     if name.is_empty() && generate.is_empty() {
         causes.push(Cause::required("metadata.name", "name or generateName is required"));
-    } else if let Some(why) = name_error(name, rule) {
-        causes.push(Cause::invalid("metadata.name", &json!(name), why));
+    } else {
+        let wrong = name_errors(name, rule).into_iter();
+        causes.extend(wrong.map(|why| Cause::invalid("metadata.name", &json!(name), why)));
     }
     for (key, value) in map_of(object, "labels") {
-        if let Some(why) = qualified_name_error(key) {
-            causes.push(Cause::invalid("metadata.labels", &json!(key), why));
-        }
-        if let Some(why) = label_value_error(value.as_str().unwrap_or_default()) {
-            causes.push(Cause::invalid("metadata.labels", value, why));
-        }
+        let wrong = qualified_name_errors(key).into_iter();
+        causes.extend(wrong.map(|why| Cause::invalid("metadata.labels", &json!(key), why)));
+        let wrong = label_value_errors(value.as_str().unwrap_or_default()).into_iter();
+        causes.extend(wrong.map(|why| Cause::invalid("metadata.labels", value, why)));
     }
     let mut annotated = 0;
     for (key, value) in map_of(object, "annotations") {
-        if let Some(why) = qualified_name_error(&key.to_lowercase()) {
-            causes.push(Cause::invalid("metadata.annotations", &json!(key), why));
-        }
+        let wrong = qualified_name_errors(&key.to_lowercase()).into_iter();
+        causes.extend(wrong.map(|why| Cause::invalid("metadata.annotations", &json!(key), why)));
         annotated += key.len() + value.as_str().map_or(0, str::len);
     }
     if annotated > ANNOTATIONS {
@@ -223,8 +221,9 @@ fn finalizer_errors(object: &Value) -> Vec<Cause> {
     let finalizers = meta(object, "finalizers").as_array().map_or(&[][..], Vec::as_slice);
     let names = || finalizers.iter().enumerate().filter_map(|(index, one)| Some((index, one.as_str()?)));
     let mut causes: Vec<Cause> = names()
-        .filter_map(|(_, name)| {
-            qualified_name_error(name).map(|why| Cause::invalid("metadata.finalizers", &json!(name), why))
+        .flat_map(|(_, name)| {
+            let wrong = qualified_name_errors(name).into_iter();
+            wrong.map(move |why| Cause::invalid("metadata.finalizers", &json!(name), why))
         })
         .collect();
     let known = ["orphan", "foregroundDeletion", "kubernetes"];
@@ -276,13 +275,17 @@ fn owner_text(owner: &Value) -> String {
     format!("{{{}}}", pairs.join(","))
 }
 
-pub(super) fn name_error(name: &str, rule: NameRule) -> Option<String> {
-    let errors = match rule {
+/// All texts for a name that breaks its rule.
+pub(super) fn name_errors(name: &str, rule: NameRule) -> Vec<String> {
+    match rule {
         NameRule::Subdomain => names::dns1123_subdomain(name),
         NameRule::Label => names::dns1123_label(name),
         NameRule::PathSegment => names::path_segment(name),
-    };
-    errors.into_iter().next()
+    }
+}
+
+pub(super) fn name_error(name: &str, rule: NameRule) -> Option<String> {
+    name_errors(name, rule).into_iter().next()
 }
 
 /// The text for a name that is no RFC 1123 subdomain.
@@ -302,6 +305,9 @@ pub(crate) fn qualified_name_error(name: &str) -> Option<String> {
 
 /// All texts for a name that is no qualified name.
 pub(crate) use names::qualified_name as qualified_name_errors;
+
+/// All texts for a value that no label may have.
+pub(crate) use names::label_value as label_value_errors;
 
 pub(super) fn label_value_error(value: &str) -> Option<String> {
     names::label_value(value).into_iter().next()

@@ -68,6 +68,7 @@ impl Registry {
         let warnings = Mutex::new(Vec::new());
         let change = |old: &Value| {
             let mut new = patched(resource, old, patch)?;
+            refuse_nameless(&new, target.name)?;
             refuse_identity_change(resource, &new, old)?;
             metadata::match_name(&mut new, target.name)?;
             refuse_other_uid(resource, &new, old)?;
@@ -76,9 +77,9 @@ impl Registry {
             *warnings.lock().unwrap_or_else(PoisonError::into_inner) = told;
             Ok(new)
         };
-        let object = self.change(&Write::new(target, options), &change).await?;
-        let warnings = warnings.into_inner().unwrap_or_else(PoisonError::into_inner);
-        Ok(Written { object, created: false, warnings })
+        let outcome = self.change(&Write::new(target, options), &change).await;
+        options.warnings.add_first(&warnings.into_inner().unwrap_or_else(PoisonError::into_inner));
+        Ok(Written { object: outcome?, created: false })
     }
 
     async fn apply(&self, target: Target<'_>, patch: &Patch, options: &WriteOptions) -> Result<Written> {
@@ -103,6 +104,7 @@ impl Registry {
         if options.validation == FieldValidation::Warn {
             warnings.extend(repeated.clone());
         }
+        options.warnings.add_first(&warnings);
         let merged = |live: Option<&Value>| {
             if live.is_none() {
                 refuse_uid(resource, &intent)?;
@@ -121,7 +123,7 @@ impl Registry {
         } else {
             (self.change(&write, &|live| merged(Some(live))).await?, false)
         };
-        Ok(Written { object, created, warnings })
+        Ok(Written { object, created })
     }
 
     fn merge(
@@ -166,8 +168,18 @@ impl Registry {
         };
         let object = self.change(&Write::new(target, options).with(Ownership::Scale), &change).await?;
         let shown = scale::of(resource, &object.into_value())?;
-        Ok(Written { object: super::Presented::Converted(shown), created: false, warnings: Vec::new() })
+        Ok(Written { object: super::Presented::Converted(shown), created: false })
     }
+}
+
+/// What a patch makes of an object has its name.
+fn refuse_nameless(new: &Value, name: &str) -> Result<()> {
+    if !text(new, "/metadata/name").is_empty() {
+        return Ok(());
+    }
+    Err(Error::bad_request(format!(
+        "the name of the object ({name} based on URL) was undeterminable: name must be provided"
+    )))
 }
 
 fn patched(resource: &Resource, old: &Value, patch: &Patch) -> Result<Value> {
@@ -178,6 +190,7 @@ fn patched(resource: &Resource, old: &Value, patch: &Patch) -> Result<Value> {
                  application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml",
             ));
         }
+        refuse_no_object(patch)?;
         return merge::strategic(resource.schema(), old, &patch.body)
             .map_err(|error| Error::bare(error.to_string()));
     }
@@ -193,12 +206,27 @@ fn patched_untyped(old: &Value, patch: &Patch) -> Result<Value> {
                     "error decoding patch: json: cannot unmarshal {kind} into Go value of type []handlers.jsonPatchOp"
                 )));
             }
+            let mut body = patch.body.clone();
+            for operation in body.as_array_mut().into_iter().flatten().filter_map(Value::as_object_mut) {
+                // Go takes a value that is not there for null.
+                if operation.get("op").is_some_and(|op| op == "add" || op == "replace" || op == "test") {
+                    operation.entry("value").or_insert(Value::Null);
+                }
+            }
             let operations: json_patch::Patch =
-                serde_json::from_value(patch.body.clone()).map_err(|error| not_applied(&error))?;
+                serde_json::from_value(body).map_err(|error| not_applied(&error))?;
             bounds::json_patch(old, &operations)
         }
-        _ => Ok(merge_patch(old, &patch.body)),
+        _ => {
+            refuse_no_object(patch)?;
+            Ok(merge_patch(old, &patch.body))
+        }
     }
+}
+
+/// A patch that merges is an object.
+fn refuse_no_object(patch: &Patch) -> Result<()> {
+    if patch.body.is_object() { Ok(()) } else { Err(Error::bad_request("invalid JSON patch")) }
 }
 
 /// A JSON patch that cannot be carried out.

@@ -57,7 +57,7 @@ pub(crate) fn set(resource: &Resource, object: &Value, scale: &Value) -> Result<
     let paths = paths(resource)?;
     // A Scale is a typed object: a null in it was not said.
     let wanted = scale.pointer("/spec/replicas").filter(|wanted| !wanted.is_null());
-    let wanted = wanted.cloned().unwrap_or_else(|| json!(0));
+    let wanted = wanted.filter(|wanted| !wanted.is_null()).cloned().unwrap_or_else(|| json!(0));
     let name = text(object, "/metadata/name");
     if wanted.as_i64().is_none_or(|wanted| wanted < 0) {
         let cause = Cause::invalid("spec.replicas", &wanted, "must be greater than or equal to 0");

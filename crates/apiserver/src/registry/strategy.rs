@@ -62,6 +62,8 @@ pub(crate) struct Strategy {
     pub(super) warnings: fn(new: &Value, old: Option<&Value>) -> Vec<String>,
     /// Whether a PUT of what is not there creates it.
     pub(super) creates_on_update: bool,
+    /// Whether a PUT may leave out of which revision it is.
+    pub(super) unconditional_update: bool,
 
     /// Why the object of this name cannot be deleted.
     pub(super) undeletable: fn(&str) -> Option<&'static str>,
@@ -209,6 +211,7 @@ impl Strategy {
         validate_status: |_| Vec::new(),
         warnings: |_, _| Vec::new(),
         creates_on_update: false,
+        unconditional_update: true,
         undeletable: |_| None,
         begin_deletion: |_, _| {},
         grace_period: |_, _| 0,

@@ -100,8 +100,6 @@ pub struct Written {
     pub object: Presented,
     /// Whether it is new.
     pub created: bool,
-    /// What the client should be told.
-    pub warnings: Vec<String>,
 }
 
 /// One write: what is written, what its writer says about it, and what is different about it.
@@ -173,9 +171,9 @@ impl Registry {
         body: decode::Body,
         options: &WriteOptions,
     ) -> Result<Written> {
-        let (object, warnings) = new_object(target, body, options)?;
+        let object = new_object(target, body, options)?;
         let object = self.insert(&Write::new(target, options), object).await?;
-        Ok(Written { object, created: true, warnings })
+        Ok(Written { object, created: true })
     }
 
     /// Creates an object of the server's own.
@@ -185,7 +183,7 @@ impl Registry {
         body: decode::Body,
         options: &WriteOptions,
     ) -> Result<Presented> {
-        let (object, _) = new_object(target, body, options)?;
+        let object = new_object(target, body, options)?;
         Ok(Self::at_once(self.insert(&Write::of_server(target, options), object))?)
     }
 
@@ -213,29 +211,45 @@ impl Registry {
         }
         metadata::match_name(&mut object, target.name)?;
         let claimed = text(&object, "/metadata/resourceVersion").to_owned();
-        if !claimed.is_empty() && claimed.parse::<u64>().is_err() {
-            return Err(Error::bare(format!("strconv.ParseUint: parsing \"{claimed}\": invalid syntax")));
-        }
         let warnings = decoded(resource, &mut object, &body.duplicates, &body.order, options.validation)?;
+        options.warnings.add_first(&warnings);
+        // What is not there is not found, whatever revision of it is meant.
+        let readable = || match claimed.parse::<u64>() {
+            Err(_) if !claimed.is_empty() => {
+                Err(Error::bare(format!("strconv.ParseUint: parsing \"{claimed}\": invalid syntax")))
+            }
+            _ => Ok(()),
+        };
+        let conditional = || {
+            readable()?;
+            if claims_nothing(&claimed) && !resource.strategy.unconditional_update {
+                let cause =
+                    Cause::invalid("metadata.resourceVersion", &json!(0), "must be specified for an update");
+                return Err(Error::invalid(resource.named(), target.name, vec![cause]));
+            }
+            Ok(())
+        };
         let write = Write::new(target, options);
         if resource.strategy.creates_on_update && target.subresource.is_empty() {
             let made = |live: Option<&Value>| {
                 let mut object = object.clone();
                 if live.is_none() {
+                    readable()?;
                     metadata::metadata(&mut object).remove("resourceVersion");
+                } else {
+                    conditional()?;
                 }
                 Ok(object)
             };
             let (object, created) = self.upsert(&write, &made).await?;
-            return Ok(Written { object, created, warnings });
+            return Ok(Written { object, created });
         }
-        if claims_nothing(&claimed) && resource.custom().is_some() {
-            let cause =
-                Cause::invalid("metadata.resourceVersion", &json!(0), "must be specified for an update");
-            return Err(Error::invalid(resource.named(), target.name, vec![cause]));
-        }
-        let object = self.change(&write, &|_| Ok(object.clone())).await?;
-        Ok(Written { object, created: false, warnings })
+        let made = |_: &Value| {
+            conditional()?;
+            Ok(object.clone())
+        };
+        let object = self.change(&write, &made).await?;
+        Ok(Written { object, created: false })
     }
 
     /// Brings a new object into the store. Its body has been decoded and cleaned.
@@ -288,21 +302,18 @@ impl Registry {
     }
 }
 
-/// The object of a create: decoded, in its place and clean.
-fn new_object(
-    target: Target<'_>,
-    body: decode::Body,
-    options: &WriteOptions,
-) -> Result<(Value, Vec<String>)> {
+/// The object of a create: decoded, in its place and clean. What there is to say about its fields is said.
+fn new_object(target: Target<'_>, body: decode::Body, options: &WriteOptions) -> Result<Value> {
     let resource = target.resource;
     let mut object = body.value;
     decode::match_kind(&mut object, resource, &resource.group, &resource.version, &resource.kind)?;
     metadata::match_namespace(&mut object, resource, target.namespace)?;
     let warnings = decoded(resource, &mut object, &body.duplicates, &body.order, options.validation)?;
+    options.warnings.add_first(&warnings);
     // Of a new object only the revision of another one is refused, and only where it would be stored.
     let claimed = text(&object, "/metadata/resourceVersion");
     if !options.dry_run && claimed.parse::<u64>().is_ok_and(|revision| revision != 0) {
         return Err(Error::bare("resourceVersion should not be set on objects to be created"));
     }
-    Ok((object, warnings))
+    Ok(object)
 }

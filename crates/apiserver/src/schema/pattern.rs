@@ -11,6 +11,26 @@ pub(crate) fn compile(pattern: &str) -> Result<Regex, regex::Error> {
     Regex::new(&translated(pattern))
 }
 
+/// Why a pattern does not compile, as Go says it.
+pub(crate) fn complaint(pattern: &str, error: &regex::Error) -> String {
+    let said = error.to_string();
+    let says = |part: &str| said.contains(part);
+    let why = if says("unclosed group") {
+        format!("missing closing ): `{pattern}`")
+    } else if says("unopened group") {
+        format!("unexpected ): `{pattern}`")
+    } else if says("unclosed character class") {
+        let place = pattern.find('[').unwrap_or(0);
+        format!("missing closing ]: `{}`", &pattern[place..])
+    } else if says("repetition operator missing expression") {
+        let operator = pattern.find(['*', '+', '?']).map_or("", |place| &pattern[place..=place]);
+        format!("missing argument to repetition operator: `{operator}`")
+    } else {
+        return said;
+    };
+    format!("error parsing regexp: {why}")
+}
+
 fn translated(pattern: &str) -> String {
     let mut out = String::with_capacity(pattern.len() + 8);
     let mut chars = pattern.chars().peekable();

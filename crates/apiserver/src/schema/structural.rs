@@ -233,6 +233,7 @@ fn defaults(
 fn pattern_error(schema: &Value, path: &str) -> Option<FieldError> {
     let pattern = text(schema, "pattern");
     let error = pattern::compile(pattern).err()?;
+    let error = pattern::complaint(pattern, &error);
     let why = format!("must be a valid regular expression, but isn't: {error}");
     Some(FieldError::invalid(&format!("{path}.pattern"), &Value::String(pattern.to_owned()), &why))
 }

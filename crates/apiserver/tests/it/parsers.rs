@@ -30,7 +30,8 @@ fn variable(name: &str, otherwise: u64) -> u64 {
 fn no_bytes_from_outside_end_in_a_panic() {
     let inputs = variable("WINDLASS_FUZZ_INPUTS", SLICE as u64);
     let mut dice = Dice::new(variable("WINDLASS_FUZZ_SEED", 1));
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
     runtime.block_on(async {
         let mut targets = Targets::new().await;
         let mut counts = vec![0_u64; targets.all.len()];

@@ -324,15 +324,18 @@ fn specimen(kind: &str, group: &str, version: &str) -> Value {
         "PodCertificateRequest" => json!({"spec": {
             "signerName": "a.b/c", "podName": "p", "podUID": "u", "serviceAccountName": "a",
             "serviceAccountUID": "u", "nodeName": "n", "nodeUID": "u", "stubPKCS10Request": "eA=="}}),
-        "ServiceCIDR" => json!({"spec": {"cidrs": ["10.0.0.0/24"]}}),
+        "DeviceTaintRule" => json!({"spec": {"taint": {"key": "a", "effect": "NoSchedule"}}}),
         "CSIStorageCapacity" => json!({"storageClassName": "a"}),
         "VolumeAttributesClass" => json!({"driverName": "a", "parameters": {"a": "b"}}),
-        "DeviceTaintRule" => json!({"spec": {"taint": {"key": "a", "effect": "NoSchedule"}}}),
+        "ServiceCIDR" => json!({"spec": {"cidrs": ["192.168.0.0/24"]}}),
         "ResourceSlice" => json!({"spec": {
-            "driver": "a", "pool": {"name": "p", "resourceSliceCount": 1}, "nodeName": "n"}}),
+            "driver": "a", "nodeName": "b", "pool": {"name": "p", "generation": 1, "resourceSliceCount": 1}}}),
         "FlowSchema" => json!({"spec": {"priorityLevelConfiguration": {"name": "a"}}}),
-        "PriorityLevelConfiguration" => json!({"spec": {"type": "Exempt"}}),
-        "StorageVersionMigration" => json!({"spec": {"resource": {"group": "a", "resource": "b"}}}),
+        "PriorityLevelConfiguration" => json!({"spec": {
+            "type": "Limited", "limited": {"limitResponse": {"type": "Reject"}}}}),
+        "StorageVersionMigration" => {
+            json!({"spec": {"resource": {"group": "apps", "resource": "deployments"}}})
+        }
         "Lease" => json!({"spec": {"holderIdentity": "a", "leaseDurationSeconds": 1}}),
         "CustomResourceDefinition" => {
             return json!({

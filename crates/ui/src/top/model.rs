@@ -4,7 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use windlass::runs::Queued;
 
-use super::{key::Key, picker::{Picked, Picker}, style::Line};
+use super::{
+    key::Key,
+    picker::{Picked, Picker},
+    style::Line,
+};
 use crate::{
     health::Health,
     index::Update,

@@ -39,7 +39,7 @@ impl Picker {
             Key::Enter => {
                 let name = self.choices().get(self.at).map(|name| (*name).to_owned());
                 return name.map_or(Picked::Nothing, Picked::Name);
-            },
+            }
             Key::Up => self.at = self.at.saturating_sub(1),
             Key::Down => self.at = (self.at + 1).min(last),
             Key::Backspace => {

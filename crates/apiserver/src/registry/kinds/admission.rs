@@ -1,6 +1,7 @@
 //! The kinds that configure admission: webhooks, policies and their bindings.
 
 mod client;
+mod param;
 mod policy;
 
 use std::collections::BTreeSet;
@@ -18,6 +19,7 @@ use crate::{
 
 /// MutatingWebhookConfiguration.
 static MUTATING_WEBHOOKS: Strategy = Strategy {
+    unconditional_update: false,
     generation: Generation::SPEC,
     defaults: |object| default_webhooks(object, true),
     validate: |new, old| validate_webhooks(new, old, true),
@@ -27,6 +29,7 @@ static MUTATING_WEBHOOKS: Strategy = Strategy {
 
 /// ValidatingWebhookConfiguration.
 static VALIDATING_WEBHOOKS: Strategy = Strategy {
+    unconditional_update: false,
     generation: Generation::SPEC,
     defaults: |object| default_webhooks(object, false),
     validate: |new, old| validate_webhooks(new, old, false),
@@ -36,6 +39,7 @@ static VALIDATING_WEBHOOKS: Strategy = Strategy {
 
 /// MutatingAdmissionPolicy.
 static MUTATING_POLICY: Strategy = Strategy {
+    unconditional_update: false,
     generation: Generation::SPEC,
     defaults: default_policy,
     validate: policy::mutating,
@@ -45,6 +49,7 @@ static MUTATING_POLICY: Strategy = Strategy {
 
 /// ValidatingAdmissionPolicy.
 static VALIDATING_POLICY: Strategy = Strategy {
+    unconditional_update: false,
     generation: Generation::SPEC,
     defaults: default_policy,
     validate: policy::validating,
@@ -54,15 +59,21 @@ static VALIDATING_POLICY: Strategy = Strategy {
 
 /// MutatingAdmissionPolicyBinding.
 static MUTATING_BINDING: Strategy = Strategy {
+    unconditional_update: false,
     generation: Generation::SPEC,
     defaults: default_binding,
-    validate: |new, _| bound_policy(&new["spec"]).into_iter().collect(),
+    validate: |new, _| {
+        let mut causes = bound_policy(&new["spec"]).into_iter().collect();
+        param::validate(&mut causes, &new["spec"]);
+        causes
+    },
     row: Some(policy_binding),
     ..Strategy::PLAIN
 };
 
 /// ValidatingAdmissionPolicyBinding.
 static VALIDATING_BINDING: Strategy = Strategy {
+    unconditional_update: false,
     generation: Generation::SPEC,
     defaults: default_binding,
     validate: |new, _| validate_binding(&new["spec"]),
@@ -161,6 +172,7 @@ fn bound_policy(spec: &Value) -> Option<Cause> {
 /// What is wrong with the binding of a policy.
 fn validate_binding(spec: &Value) -> Vec<Cause> {
     let mut causes: Vec<Cause> = bound_policy(spec).into_iter().collect();
+    param::validate(&mut causes, spec);
     let actions = texts(spec, "validationActions");
     if actions.is_empty() {
         causes.push(Cause::required("spec.validationActions", ""));

@@ -15,6 +15,7 @@ use super::{
 use crate::{
     error::Cause,
     registry::strategy::{Conversion, Generation},
+    schema::quantity,
 };
 
 /// HorizontalPodAutoscaler.
@@ -100,6 +101,14 @@ fn validate(spec: &Value) -> Causes {
     if spec.get("minReplicas").is_some() && least == 0 && !outside {
         let why = "must specify at least one Object or External metric to support scaling to zero replicas";
         causes.push(Cause::forbidden("spec.metrics", why));
+    }
+    for rules in ["scaleUp", "scaleDown"] {
+        let tolerance = spec.pointer(&format!("/behavior/{rules}/tolerance"));
+        let shown = tolerance.map(|one| one.as_str().map_or_else(|| one.to_string(), str::to_owned));
+        if let Some(shown) = shown.filter(|shown| quantity::parse(shown) < quantity::parse("0")) {
+            let field = format!("spec.behavior.{rules}.tolerance");
+            causes.push(Cause::invalid(field, &json!(shown), "must be greater than or equal to 0"));
+        }
     }
     if least < 0 {
         causes.push(Cause::invalid("spec.minReplicas", &json!(least), "must be greater than or equal to 0"));

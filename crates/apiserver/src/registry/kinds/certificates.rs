@@ -37,6 +37,7 @@ pub(super) static SIGNING_REQUEST: Strategy = Strategy {
 
 /// ClusterTrustBundle.
 pub(super) static TRUST_BUNDLE: Strategy = Strategy {
+    unconditional_update: false,
     // A bundle's name is checked together with its signer's.
     name_rule: NameRule::PathSegment,
     validate: validate_bundle,

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::registry::resource::text;
 use crate::{
     error::Cause,
-    registry::metadata::{NameRule, label_value_error, name_error, qualified_name_error},
+    registry::metadata::{NameRule, label_value_errors, name_errors, qualified_name_errors},
 };
 
 /// What is wrong so far.
@@ -88,11 +88,18 @@ pub(in crate::registry) fn immutable(causes: &mut Causes, new: &Value, old: &Val
     }
 }
 
+/// The same where a type declares it of itself: the value is not told.
+pub(in crate::registry) fn fixed(causes: &mut Causes, new: &Value, old: &Value, path: &str, field: &str) {
+    if new.get(field) != old.get(field) {
+        causes.push(Cause::invalid(at(path, field), &Value::Null, "field is immutable"));
+    }
+}
+
 /// A name inside an object.
 pub(in crate::registry) fn name(causes: &mut Causes, value: &str, path: impl Into<String>, rule: NameRule) {
-    if let Some(why) = name_error(value, rule) {
-        causes.push(Cause::invalid(path, &json!(value), why));
-    }
+    let path = path.into();
+    let wrong = name_errors(value, rule).into_iter();
+    causes.extend(wrong.map(|why| Cause::invalid(path.clone(), &json!(value), why)));
 }
 
 /// A number or a percentage.
@@ -133,13 +140,23 @@ pub(in crate::registry) fn amount(value: &Value) -> i64 {
 /// A map of labels.
 pub(in crate::registry) fn labels(causes: &mut Causes, object: &Value, path: &str, field: &str) {
     for (key, value) in entries(object, field) {
-        if let Some(why) = qualified_name_error(key) {
-            causes.push(Cause::invalid(at(path, field), &json!(key), why));
-        }
-        if let Some(why) = label_value_error(value.as_str().unwrap_or_default()) {
-            causes.push(Cause::invalid(at(path, field), value, why));
-        }
+        qualified(causes, key, at(path, field));
+        label_value(causes, value.as_str().unwrap_or_default(), at(path, field));
     }
+}
+
+/// A qualified name, such as the key of a label.
+pub(in crate::registry) fn qualified(causes: &mut Causes, name: &str, path: impl Into<String>) {
+    let path = path.into();
+    let wrong = qualified_name_errors(name).into_iter();
+    causes.extend(wrong.map(|why| Cause::invalid(path.clone(), &json!(name), why)));
+}
+
+/// The value of a label.
+pub(in crate::registry) fn label_value(causes: &mut Causes, value: &str, path: impl Into<String>) {
+    let path = path.into();
+    let wrong = label_value_errors(value).into_iter();
+    causes.extend(wrong.map(|why| Cause::invalid(path.clone(), &json!(value), why)));
 }
 
 /// A structured selector.
@@ -164,8 +181,9 @@ pub(in crate::registry) fn selector(causes: &mut Causes, selector: &Value, path:
                 "not a valid selector operator",
             )),
         }
-        if let Some(why) = qualified_name_error(text(expression, "/key")) {
-            causes.push(Cause::invalid(at(&place, "key"), &expression["key"], why));
+        qualified(causes, text(expression, "/key"), at(&place, "key"));
+        for (index, value) in values.iter().enumerate() {
+            label_value(causes, value.as_str().unwrap_or_default(), format!("{place}.values[{index}]"));
         }
     }
 }
@@ -209,5 +227,34 @@ pub(in crate::registry) fn duplicate(field: impl Into<String>, value: &str) -> C
         reason: "FieldValueDuplicate".into(),
         message: format!("Duplicate value: {}", json!(value)),
         field: field.into(),
+    }
+}
+
+/// A range of addresses.
+pub(in crate::registry) fn cidr(causes: &mut Causes, text: &str, path: impl Into<String>) {
+    let parsed = text.split_once('/').and_then(|(address, bits)| {
+        let address: std::net::IpAddr = address.parse().ok()?;
+        let most = if address.is_ipv4() { 32 } else { 128 };
+        let plain = !bits.is_empty() && bits.len() < 4 && bits.bytes().all(|byte| byte.is_ascii_digit());
+        plain.then(|| bits.parse::<u32>().ok()).flatten().filter(|bits| *bits <= most)
+    });
+    if parsed.is_none() {
+        let why = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
+        causes.push(Cause::invalid(path, &json!(text), why));
+    }
+}
+
+/// The number of a port.
+pub(in crate::registry) fn port(causes: &mut Causes, port: i64, path: impl Into<String>) {
+    if !(1..=65_535).contains(&port) {
+        causes.push(Cause::invalid(path, &json!(port), "must be between 1 and 65535, inclusive"));
+    }
+}
+
+/// An address of either version.
+pub(in crate::registry) fn address(causes: &mut Causes, text: &str, path: impl Into<String>) {
+    if text.parse::<std::net::IpAddr>().is_err() {
+        let why = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
+        causes.push(Cause::invalid(path, &json!(text), why));
     }
 }

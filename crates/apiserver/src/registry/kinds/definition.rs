@@ -1,6 +1,7 @@
 //! CustomResourceDefinitions as objects: defaults and rules. What is served from them is in `crd`.
 
 mod conversion;
+mod formats;
 
 use std::collections::BTreeSet;
 
@@ -16,9 +17,11 @@ use crate::{
 
 /// CustomResourceDefinition.
 pub(super) static DEFINITION: Strategy = Strategy {
+    unconditional_update: false,
     generation: Generation::SPEC,
     defaults,
     validate,
+    warnings: formats::warnings,
     begin_deletion: |definition, environment| crd::begin_deletion(definition, &environment.now_text()),
     row: Some(row),
     after_write: |registry, _| registry.settle_definitions(),

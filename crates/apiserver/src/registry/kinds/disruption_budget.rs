@@ -12,6 +12,7 @@ use crate::{error::Cause, registry::strategy::Generation};
 
 /// PodDisruptionBudget.
 pub(super) static DISRUPTION_BUDGET: Strategy = Strategy {
+    unconditional_update: false,
     generation: Generation::SPEC,
     defaults: |budget| default(budget, "spec", || json!({})),
     validate: |new, _| {

@@ -40,6 +40,7 @@ fn validate(causes: &mut Causes, new: &Value, old: Option<&Value>) {
         && new["addressType"] != old["addressType"]
     {
         causes.push(Cause::invalid("addressType", &Value::Null, "field is immutable"));
+        check::required(causes, new, "", "addressType");
         return;
     }
     let kind = text(new, "/addressType");
@@ -47,10 +48,16 @@ fn validate(causes: &mut Causes, new: &Value, old: Option<&Value>) {
     for (index, port) in list(new, "ports").iter().enumerate() {
         let place = format!("ports[{index}]");
         let name = text(port, "/name");
+        if !name.is_empty() {
+            check::name(causes, name, at(&place, "name"), NameRule::Label);
+        }
         if !names.insert(name) {
             causes.push(check::duplicate(at(&place, "name"), name));
         }
         check::one_of(causes, port, &place, "protocol", &["SCTP", "TCP", "UDP"]);
+        if let Some(protocol) = port.get("appProtocol").and_then(Value::as_str) {
+            check::qualified(causes, protocol, at(&place, "appProtocol"));
+        }
     }
     let endpoints = list(new, "endpoints");
     for (index, endpoint) in endpoints.iter().enumerate() {

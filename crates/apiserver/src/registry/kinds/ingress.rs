@@ -167,7 +167,6 @@ fn validate_class(causes: &mut Causes, new: &Value, old: Option<&Value>) {
     let controller = text(new, "/spec/controller");
     if let Some(old) = old {
         check::immutable(causes, &new["spec"], &old["spec"], "spec", "controller");
-        return;
     }
     let prefixed = controller
         .split_once('/')
@@ -177,6 +176,40 @@ fn validate_class(causes: &mut Causes, new: &Value, old: Option<&Value>) {
     } else if !prefixed {
         let why = "must be a domain-prefixed path (such as \"acme.io/foo\")";
         causes.push(Cause::invalid("spec.controller", &json!(controller), why));
+    }
+    if let Some(parameters) = new.pointer("/spec/parameters") {
+        class_parameters(causes, parameters);
+    }
+}
+
+/// The object that holds what else a class says.
+fn class_parameters(causes: &mut Causes, parameters: &Value) {
+    let path = "spec.parameters";
+    if let Some(group) = parameters.get("apiGroup").and_then(Value::as_str) {
+        check::name(causes, group, at(path, "apiGroup"), NameRule::Subdomain);
+    }
+    for field in ["kind", "name"] {
+        match text(parameters, &format!("/{field}")) {
+            "" => causes.push(Cause::required(at(path, field), "")),
+            name => check::name(causes, name, at(path, field), NameRule::PathSegment),
+        }
+    }
+    let namespace = parameters.get("namespace").and_then(Value::as_str);
+    match (parameters.get("scope").and_then(Value::as_str), namespace) {
+        (None, _) => causes.push(Cause::required(at(path, "scope"), "")),
+        (Some("Namespace"), None) => {
+            let why = "`parameters.scope` is set to 'Namespace'";
+            causes.push(Cause::required(at(path, "namespace"), why));
+        }
+        (Some("Namespace"), Some(name)) => check::name(causes, name, at(path, "namespace"), NameRule::Label),
+        (Some("Cluster"), Some(_)) => {
+            let why = "`parameters.scope` is set to 'Cluster'";
+            causes.push(Cause::forbidden(at(path, "namespace"), why));
+        }
+        (Some("Cluster"), None) => {}
+        (Some(other), _) => {
+            causes.push(Cause::not_supported(at(path, "scope"), other, &["Cluster", "Namespace"]));
+        }
     }
 }
 

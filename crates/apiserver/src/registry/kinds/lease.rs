@@ -12,6 +12,13 @@ use crate::error::Cause;
 
 /// Lease.
 pub(super) static LEASE: Strategy = Strategy {
+    unconditional_update: false,
+    // Of a feature that is off: who holds a lease is decided by those who want it.
+    defaults: |lease| {
+        if let Some(spec) = lease.get_mut("spec").and_then(Value::as_object_mut) {
+            spec.retain(|field, _| !matches!(field.as_str(), "strategy" | "preferredHolder"));
+        }
+    },
     validate: |new, _| validate(&new["spec"]),
     creates_on_update: true,
     row: Some(row),

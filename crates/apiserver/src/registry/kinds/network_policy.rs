@@ -7,6 +7,7 @@ use super::{
     Strategy, cells,
     check::{self, Causes, at, list},
     default,
+    pod::container::port_name_errors,
 };
 use crate::{error::Cause, registry::strategy::Generation};
 
@@ -46,9 +47,7 @@ fn validate(causes: &mut Causes, spec: &Value) {
                 policy_port(causes, port, &format!("{place}.ports[{index}]"));
             }
             for (index, peer) in list(rule, peers).iter().enumerate() {
-                if peer.as_object().is_none_or(serde_json::Map::is_empty) {
-                    causes.push(Cause::required(format!("{place}.{peers}[{index}]"), "must specify a peer"));
-                }
+                policy_peer(causes, peer, &format!("{place}.{peers}[{index}]"));
             }
         }
     }
@@ -69,10 +68,87 @@ fn validate(causes: &mut Causes, spec: &Value) {
 
 fn policy_port(causes: &mut Causes, port: &Value, place: &str) {
     check::one_of(causes, port, place, "protocol", &["TCP", "UDP", "SCTP"]);
-    if let Some(number) = port["port"].as_i64().filter(|number| !(1..=65_535).contains(number)) {
-        let why = "must be between 1 and 65535, inclusive";
-        causes.push(Cause::invalid(at(place, "port"), &json!(number), why));
+    let end = port.get("endPort").and_then(Value::as_i64);
+    let refuse = |causes: &mut Causes, why: &str| {
+        causes.extend(end.map(|end| Cause::invalid(at(place, "endPort"), &json!(end), why)));
+    };
+    match &port["port"] {
+        Value::Number(number) => {
+            let number = number.as_i64().unwrap_or_default();
+            check::port(causes, number, at(place, "port"));
+            if end.is_some_and(|end| end < number) {
+                refuse(causes, "must be greater than or equal to `port`");
+            }
+            if let Some(end) = end {
+                check::port(causes, end, at(place, "endPort"));
+            }
+        }
+        Value::String(name) => {
+            refuse(causes, "may not be specified when `port` is non-numeric");
+            let wrong = port_name_errors(name).into_iter();
+            causes.extend(wrong.map(|why| Cause::invalid(at(place, "port"), &json!(name), why)));
+        }
+        _ => refuse(causes, "may not be specified when `port` is not specified"),
     }
+}
+
+/// Who may be on the other side: Pods, namespaces, or a range of addresses.
+fn policy_peer(causes: &mut Causes, peer: &Value, place: &str) {
+    let mut peers = 0;
+    for field in ["podSelector", "namespaceSelector"] {
+        if let Some(selector) = peer.get(field) {
+            peers += 1;
+            check::selector(causes, selector, &at(place, field));
+        }
+    }
+    match (peer.get("ipBlock"), peers) {
+        (None, 0) => causes.push(Cause::required(place, "must specify a peer")),
+        (None, _) => {}
+        (Some(block), _) => {
+            ip_block(causes, block, &at(place, "ipBlock"));
+            if peers > 0 {
+                causes.push(Cause::forbidden(place, "may not specify both ipBlock and another peer"));
+            }
+        }
+    }
+}
+
+fn ip_block(causes: &mut Causes, block: &Value, place: &str) {
+    let whole = match block.get("cidr").and_then(Value::as_str).unwrap_or_default() {
+        "" => {
+            causes.push(Cause::required(at(place, "cidr"), ""));
+            return;
+        }
+        whole => whole,
+    };
+    let wrong = causes.len();
+    check::cidr(causes, whole, at(place, "cidr"));
+    let whole = if causes.len() == wrong { range(whole) } else { None };
+    for (index, except) in list(block, "except").iter().enumerate() {
+        let (text, place) = (except.as_str().unwrap_or_default(), format!("{place}.except[{index}]"));
+        let wrong = causes.len();
+        check::cidr(causes, text, place.clone());
+        if causes.len() > wrong {
+            continue;
+        }
+        let (Some((from, bits, v6)), Some((start, length, other))) = (whole, range(text)) else { continue };
+        let size = if v6 { 128 } else { 32 };
+        let mask = if bits == 0 { 0 } else { u128::MAX << (size - bits) };
+        if v6 != other || length <= bits || start & mask != from & mask {
+            let why = "must be a strict subset of `cidr`";
+            causes.push(Cause::invalid(place, except, why));
+        }
+    }
+}
+
+/// A range as a number, a length and whether it is of the sixth version.
+fn range(text: &str) -> Option<(u128, u32, bool)> {
+    let (address, bits) = text.split_once('/')?;
+    let number = match address.parse().ok()? {
+        std::net::IpAddr::V4(address) => u128::from(u32::from(address)),
+        std::net::IpAddr::V6(address) => u128::from(address),
+    };
+    Some((number, bits.parse().ok()?, address.contains(':')))
 }
 
 fn row(object: &Value, now: Timestamp) -> Vec<Value> {

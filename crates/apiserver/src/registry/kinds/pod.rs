@@ -1,7 +1,11 @@
 //! Pods and the Pod specs inside templates: what they start with, and how they end.
 
-mod container;
+pub(super) mod amounts;
+pub(super) mod container;
+mod handlers;
+pub(super) mod placement;
 mod row;
+mod security;
 mod update;
 pub(super) mod validate;
 pub(super) mod warnings;

@@ -26,7 +26,11 @@ static ROLE: Strategy = Strategy {
 static CLUSTER_ROLE: Strategy = Strategy {
     name_rule: NameRule::PathSegment,
     defaults: ROLE.defaults,
-    validate: |new, _| rules(new, false),
+    validate: |new, _| {
+        let mut causes = rules(new, false);
+        aggregation(&mut causes, new);
+        causes
+    },
     creates_on_update: true,
     after_write: |registry, _| registry.aggregate_roles(),
     after_removal: |registry, _, _| registry.aggregate_roles(),
@@ -72,6 +76,19 @@ fn default_binding(binding: &mut Value) {
         if matches!(text(subject, "/kind"), "User" | "Group") {
             default(subject, "apiGroup", || json!(GROUP));
         }
+    }
+}
+
+/// A role that is made of others says of which.
+fn aggregation(causes: &mut Causes, role: &Value) {
+    let Some(rule) = role.get("aggregationRule") else { return };
+    let path = "aggregationRule.clusterRoleSelectors";
+    if list(rule, "clusterRoleSelectors").is_empty() {
+        let why = "at least one clusterRoleSelector required if aggregationRule is non-nil";
+        causes.push(Cause::required(path, why));
+    }
+    for (index, selector) in list(rule, "clusterRoleSelectors").iter().enumerate() {
+        check::selector(causes, selector, &format!("{path}[{index}]"));
     }
 }
 

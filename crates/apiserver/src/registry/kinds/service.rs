@@ -1,6 +1,7 @@
 //! Services: defaults, rules, rows, and the addresses that the server assigns.
 
 mod addresses;
+mod outside;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +12,9 @@ pub(in crate::registry) use self::addresses::Shared as Addresses;
 use super::{
     Strategy, cells,
     check::{self, Causes, at, list},
-    default, text,
+    default,
+    pod::container::port_name_errors,
+    text,
 };
 use crate::{
     error::Cause,
@@ -30,6 +33,12 @@ pub(super) static SERVICE: Strategy = Strategy {
     complete_create: |service, _| complete(service),
     complete_update: |service, _| complete(service),
     validate,
+    warnings: |service, _| {
+        let spec = &service["spec"];
+        let unused = text(spec, "/type") != "ExternalName" && !text(spec, "/externalName").is_empty();
+        let told = || "spec.externalName is ignored when spec.type is not \"ExternalName\"".to_owned();
+        unused.then(told).into_iter().collect()
+    },
     creates_on_update: true,
     returns_deleted: true,
     row: Some(row),
@@ -59,7 +68,7 @@ fn defaults(service: &mut Value) {
     if kind != "ExternalName" {
         default(spec, "internalTrafficPolicy", || json!("Cluster"));
     }
-    if matches!(kind.as_str(), "NodePort" | "LoadBalancer") {
+    if outside::is_reachable(spec) {
         default(spec, "externalTrafficPolicy", || json!("Cluster"));
     }
     if kind == "LoadBalancer" {
@@ -179,8 +188,22 @@ fn validate(new: &Value, old: Option<&Value>) -> Causes {
     if list(spec, "ports").is_empty() && kind != "ExternalName" && text(spec, "/clusterIP") != "None" {
         causes.push(Cause::required("spec.ports", ""));
     }
+    if matches!(kind, "LoadBalancer" | "NodePort") && text(spec, "/clusterIP") == "None" {
+        let why = format!("may not be set to 'None' for {kind} services");
+        causes.push(Cause::invalid("spec.clusterIPs[0]", &json!("None"), why));
+    }
     if kind == "ExternalName" {
-        let name = text(spec, "/externalName").trim_end_matches('.');
+        let refused = "may not be set for ExternalName services";
+        if !list(spec, "clusterIPs").is_empty() || !text(spec, "/clusterIP").is_empty() {
+            causes.push(Cause::forbidden("spec.clusterIPs", refused));
+        }
+        for field in ["ipFamilies", "ipFamilyPolicy"] {
+            if spec.get(field).is_some() {
+                causes.push(Cause::forbidden(at("spec", field), refused));
+            }
+        }
+        let name = text(spec, "/externalName");
+        let name = name.strip_suffix('.').unwrap_or(name);
         if name.is_empty() {
             causes.push(Cause::required("spec.externalName", ""));
         } else {
@@ -190,8 +213,14 @@ fn validate(new: &Value, old: Option<&Value>) -> Causes {
     ports(&mut causes, spec);
     check::labels(&mut causes, spec, "spec", "selector");
     check::required_one_of(&mut causes, spec, "spec", "sessionAffinity", &["ClientIP", "None"]);
+    outside::affinity(&mut causes, spec);
     address(&mut causes, spec);
+    outside::external_addresses(&mut causes, spec);
     check::one_of(&mut causes, spec, "spec", "type", &TYPES);
+    outside::node_ports(&mut causes, spec);
+    same_ports(&mut causes, spec);
+    outside::balancer(&mut causes, spec, old.map(|old| &old["spec"]));
+    outside::traffic(&mut causes, spec);
     let before = old.map_or("", |old| text(old, "/spec/clusterIP"));
     let now = text(spec, "/clusterIP");
     if !before.is_empty() && before != now && kind != "ExternalName" {
@@ -224,10 +253,22 @@ fn ports(causes: &mut Causes, spec: &Value) {
         }
         number(causes, &port["port"], at(&place, "port"));
         check::required_one_of(causes, port, &place, "protocol", &["SCTP", "TCP", "UDP"]);
-        if port["targetPort"].is_number() {
-            number(causes, &port["targetPort"], at(&place, "targetPort"));
+        match &port["targetPort"] {
+            Value::String(name) => {
+                let wrong = port_name_errors(name).into_iter();
+                causes.extend(wrong.map(|why| Cause::invalid(at(&place, "targetPort"), &json!(name), why)));
+            }
+            target => number(causes, target, at(&place, "targetPort")),
+        }
+        if let Some(protocol) = port.get("appProtocol").and_then(Value::as_str) {
+            check::qualified(causes, protocol, at(&place, "appProtocol"));
         }
     }
+}
+
+/// No two ports are one.
+fn same_ports(causes: &mut Causes, spec: &Value) {
+    let ports = list(spec, "ports");
     let mut seen: BTreeSet<(Option<i64>, &str)> = BTreeSet::new();
     for (index, port) in ports.iter().enumerate() {
         if !seen.insert((port["port"].as_i64(), text(port, "/protocol"))) {

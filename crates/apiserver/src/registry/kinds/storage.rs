@@ -1,5 +1,9 @@
 //! Storage classes and what drivers of storage report. Volumes and claims have rooms of their own.
 
+mod drivers;
+
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -8,7 +12,11 @@ use super::{
     check::{self, Causes, at, list},
     default, required, small, text,
 };
-use crate::{error::Cause, registry::metadata::NameRule, schema::quantity};
+use crate::{
+    error::Cause,
+    registry::metadata::{NameRule, add_finalizer},
+    schema::quantity,
+};
 
 /// StorageClass.
 static CLASS: Strategy = Strategy {
@@ -26,17 +34,55 @@ static CLASS: Strategy = Strategy {
     ..Strategy::PLAIN
 };
 
+/// The causes that a check finds.
+macro_rules! checked {
+    ($check:expr) => {
+        |new, old| {
+            let mut causes = Vec::new();
+            $check(&mut causes, new, old);
+            causes
+        }
+    };
+}
+
 /// CSINode.
-static CSI_NODE: Strategy = Strategy { returns_deleted: true, row: Some(csi_node), ..Strategy::PLAIN };
+static CSI_NODE: Strategy = Strategy {
+    unconditional_update: false,
+    validate: checked!(drivers::node),
+    returns_deleted: true,
+    row: Some(csi_node),
+    ..Strategy::PLAIN
+};
 
 /// CSIDriver.
-static CSI_DRIVER: Strategy = Strategy { returns_deleted: true, row: Some(csi_driver), ..Strategy::PLAIN };
+static CSI_DRIVER: Strategy = Strategy {
+    unconditional_update: false,
+    defaults: drivers::driver_defaults,
+    validate: checked!(drivers::driver),
+    returns_deleted: true,
+    row: Some(csi_driver),
+    ..Strategy::PLAIN
+};
 
 /// VolumeAttachment.
 static ATTACHMENT: Strategy = Strategy {
-    validate: required::volume_attachment,
+    unconditional_update: false,
+    validate: checked!(drivers::attachment),
     returns_deleted: true,
     row: Some(attachment),
+    ..Strategy::PLAIN
+};
+
+/// CSIStorageCapacity.
+static CAPACITY: Strategy =
+    Strategy { unconditional_update: false, validate: checked!(drivers::capacity), ..Strategy::PLAIN };
+
+/// VolumeAttributesClass.
+static ATTRIBUTES_CLASS: Strategy = Strategy {
+    // Claims that use it keep it.
+    complete_create: |class, _| add_finalizer(class, "kubernetes.io/vac-protection"),
+    validate: checked!(drivers::attributes_class),
+    returns_deleted: true,
     ..Strategy::PLAIN
 };
 
@@ -47,9 +93,9 @@ pub(super) fn kind(plural: &str) -> &'static Strategy {
         "csinodes" => &CSI_NODE,
         "csidrivers" => &CSI_DRIVER,
         "volumeattachments" => &ATTACHMENT,
-        "csistoragecapacities" => &required::STORAGE_CAPACITY,
-        "volumeattributesclasses" => &required::ATTRIBUTES_CLASS,
-        _ => &small::RETURNS_DELETED,
+        "csistoragecapacities" => &CAPACITY,
+        "volumeattributesclasses" => &ATTRIBUTES_CLASS,
+        _ => &small::PLAIN,
     }
 }
 
@@ -94,9 +140,63 @@ fn validate_class(causes: &mut Causes, new: &Value, old: Option<&Value>) {
         }
         return;
     }
+    let maker = text(new, "/provisioner");
+    if !maker.is_empty() {
+        provisioner(causes, maker, "provisioner");
+    }
+    parameters(causes, new);
     check::one_of(causes, new, "", "reclaimPolicy", &["Delete", "Retain"]);
     check::one_of(causes, new, "", "volumeBindingMode", &["Immediate", "WaitForFirstConsumer"]);
+    topologies(causes, new);
+    // What a type declares about itself is checked last.
     check::required(causes, new, "", "provisioner");
+}
+
+/// Who makes the volumes of a class.
+fn provisioner(causes: &mut Causes, name: &str, path: &str) {
+    if name.is_empty() {
+        causes.push(Cause::required(path, ""));
+    } else {
+        check::qualified(causes, &name.to_lowercase(), path);
+    }
+}
+
+fn parameters(causes: &mut Causes, class: &Value) {
+    if check::entries(class, "parameters").any(|(key, _)| key.is_empty()) {
+        causes.push(Cause::invalid("parameters", &json!(""), "field can not be empty."));
+    }
+}
+
+/// Where the volumes of a class may be.
+fn topologies(causes: &mut Causes, class: &Value) {
+    let mut terms: BTreeSet<Vec<(&str, BTreeSet<&str>)>> = BTreeSet::new();
+    for (index, term) in list(class, "allowedTopologies").iter().enumerate() {
+        let place = format!("allowedTopologies[{index}]");
+        let mut meaning: Vec<(&str, BTreeSet<&str>)> = Vec::new();
+        let mut keys: BTreeSet<&str> = BTreeSet::new();
+        for (index, expression) in list(term, "matchLabelExpressions").iter().enumerate() {
+            let place = format!("{place}.matchLabelExpressions[{index}]");
+            let key = text(expression, "/key");
+            let mut values: BTreeSet<&str> = BTreeSet::new();
+            if list(expression, "values").is_empty() {
+                causes.push(Cause::required(at(&place, "values"), ""));
+            }
+            for (index, value) in list(expression, "values").iter().filter_map(Value::as_str).enumerate() {
+                if !values.insert(value) {
+                    causes.push(check::duplicate(format!("{place}.values[{index}]"), value));
+                }
+            }
+            check::qualified(causes, key, at(&place, "key"));
+            if !keys.insert(key) {
+                causes.push(check::duplicate(at(&place, "key"), key));
+            }
+            meaning.push((key, values));
+        }
+        meaning.sort();
+        if !terms.insert(meaning) {
+            causes.push(check::duplicate(at(&place, "matchLabelExpressions"), ""));
+        }
+    }
 }
 
 /// Where a class was named before there was a field for it.

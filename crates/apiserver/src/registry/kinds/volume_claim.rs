@@ -11,11 +11,16 @@ use super::{
     storage::{access_modes, class_name, class_of, modes, phase, positive},
     text,
 };
-use crate::{error::Cause, registry::metadata, schema::quantity};
+use crate::{
+    error::Cause,
+    registry::metadata::{self, NameRule},
+    schema::quantity,
+};
 
 /// PersistentVolumeClaim.
 pub(super) static CLAIM: Strategy = Strategy {
     defaults,
+    prepare_create: |claim, _| data_sources(claim),
     // What is in use is not taken away: the finalizer that protects it is there from the start.
     complete_create: |claim, _| metadata::add_finalizer(claim, "kubernetes.io/pvc-protection"),
     validate,
@@ -58,6 +63,52 @@ pub(super) fn validate_spec(causes: &mut Causes, spec: &Value, path: &str) {
     }
     class_name(causes, spec, path);
     check::one_of(causes, spec, path, "volumeMode", &["Block", "Filesystem"]);
+    for field in ["dataSource", "dataSourceRef"] {
+        if let Some(source) = spec.get(field) {
+            data_source(causes, source, &at(path, field));
+        }
+    }
+}
+
+/// Where the first content of a volume comes from.
+fn data_source(causes: &mut Causes, source: &Value, path: &str) {
+    check::required(causes, source, path, "name");
+    check::required(causes, source, path, "kind");
+    let (kind, group) = (text(source, "/kind"), text(source, "/apiGroup"));
+    if group.is_empty() && kind != "PersistentVolumeClaim" {
+        let why = "must be 'PersistentVolumeClaim' when referencing the default apiGroup";
+        causes.push(Cause::invalid(path, &json!(kind), why));
+    }
+    if !group.is_empty() {
+        check::name(causes, group, at(path, "apiGroup"), NameRule::Subdomain);
+    }
+}
+
+/// One source is said in two fields, of which the older takes claims and snapshots only.
+fn data_sources(claim: &mut Value) {
+    let Some(spec) = claim.get_mut("spec").and_then(Value::as_object_mut) else { return };
+    if spec.get("dataSourceRef").is_some_and(|source| !text(source, "/namespace").is_empty()) {
+        // Of a feature that is off.
+        spec.remove("dataSourceRef");
+    }
+    if spec.contains_key("dataSourceRef") {
+        return spec_copy(spec, "dataSourceRef", "dataSource");
+    }
+    let known = spec.get("dataSource").is_some_and(|source| {
+        let (kind, group) = (text(source, "/kind"), text(source, "/apiGroup"));
+        matches!((kind, group), ("PersistentVolumeClaim", "") | ("VolumeSnapshot", "snapshot.storage.k8s.io"))
+    });
+    if known {
+        spec_copy(spec, "dataSource", "dataSourceRef");
+    } else {
+        spec.remove("dataSource");
+    }
+}
+
+fn spec_copy(spec: &mut serde_json::Map<String, Value>, from: &str, to: &str) {
+    if let Some(source) = spec.get(from).cloned() {
+        spec.entry(to).or_insert(source);
+    }
 }
 
 /// A claim stays as it is, except that a bound one may grow.

@@ -14,6 +14,7 @@ use crate::{
 
 /// The strategy of every custom kind.
 pub(in crate::registry) static CUSTOM: Strategy = Strategy {
+    unconditional_update: false,
     form: &Form {
         decode: |_, object| {
             if !resets_ownership(object) {

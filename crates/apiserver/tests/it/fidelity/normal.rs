@@ -19,6 +19,9 @@ static RECORD: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"(in record \(|resourceVersion: |current: )\d+").unwrap());
 static ADDRESS: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"^10\.\d+\.\d+\.\d+$").unwrap());
 
+/// The volume of a service account's token, whose name ends in chance.
+static TOKEN: LazyLock<Regex> = LazyLock::new(|| Regex::new("kube-api-access-[a-z0-9]{5}").unwrap());
+
 /// What is known about the values of one run of a script.
 pub(super) struct Normal<'a> {
     script: &'a Script,
@@ -108,6 +111,7 @@ impl<'a> Normal<'a> {
         for (from, to) in &self.names {
             out = out.replace(from, to);
         }
+        let out = TOKEN.replace_all(&out, "kube-api-access-<suffix>").into_owned();
         let script = self.script;
         let uids = &mut self.uids;
         let out = UID.replace_all(&out, |found: &Captures<'_>| {

@@ -4,8 +4,28 @@ use crate::dice::Dice;
 
 /// What parsers stumble over.
 const ODD: [&[u8]; 22] = [
-    b"{", b"}", b"[", b"]", b"\"", b"\\u0000", b"\\ud800", b"null", b"-", b"1e999", b"9223372036854775808", b"0.1", b"%",
-    b"%00", b"..", b"//", b"\xff\xfe", b"\0", b"=", b",", b"(", b"$patch",
+    b"{",
+    b"}",
+    b"[",
+    b"]",
+    b"\"",
+    b"\\u0000",
+    b"\\ud800",
+    b"null",
+    b"-",
+    b"1e999",
+    b"9223372036854775808",
+    b"0.1",
+    b"%",
+    b"%00",
+    b"..",
+    b"//",
+    b"\xff\xfe",
+    b"\0",
+    b"=",
+    b",",
+    b"(",
+    b"$patch",
 ];
 
 /// One to a few changes of an entry.

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use http::{Method, Request, Uri, header};
 use http_body_util::{BodyExt, Full};
-use serde_json::json;
+use serde_json::{Value, json};
 use windlass_apiserver::{
     data_directory::DataDirectory,
     schema::cel,
@@ -54,7 +54,8 @@ impl Targets {
             let way = Body(method, path, media);
             Target { name, weight: 8, entries: corpus(name), way }
         };
-        let query = |name, parameter| Target { name, weight: 12, entries: corpus(name), way: Query(parameter) };
+        let query =
+            |name, parameter| Target { name, weight: 12, entries: corpus(name), way: Query(parameter) };
         let mut protobuf = body("json", Method::POST, DRY, "application/vnd.kubernetes.protobuf");
         protobuf.name = "protobuf";
         protobuf.entries = messages();
@@ -80,11 +81,14 @@ impl Targets {
 
     pub(super) fn draw(&self, dice: &mut Dice) -> usize {
         let mut place = dice.below(self.all.iter().map(|target| target.weight).sum());
-        self.all.iter().position(|target| {
-            let here = place < target.weight;
-            place = place.wrapping_sub(target.weight);
-            here
-        }).unwrap()
+        self.all
+            .iter()
+            .position(|target| {
+                let here = place < target.weight;
+                place = place.wrapping_sub(target.weight);
+                here
+            })
+            .unwrap()
     }
 
     /// Takes the input to its parser. Fails if what comes back is not the parser's own word.
@@ -104,7 +108,9 @@ impl Targets {
             }
             Way::Query(parameter) => {
                 let encoded: String = input.iter().map(|byte| format!("%{byte:02x}")).collect();
-                let Ok(uri) = Uri::try_from(format!("{CONFIG_MAPS}?{parameter}={encoded}")) else { return Ok(()) };
+                let Ok(uri) = Uri::try_from(format!("{CONFIG_MAPS}?{parameter}={encoded}")) else {
+                    return Ok(());
+                };
                 (Method::GET, uri, "application/json", Bytes::new())
             }
             Way::Path => {
@@ -115,9 +121,14 @@ impl Targets {
         let watched = uri.query().is_some_and(|query| query.contains("watch"));
         let request = Request::builder().method(method).uri(uri).header(header::CONTENT_TYPE, media);
         let answer = self.server.request(request.body(Full::new(body)).unwrap()).await;
-        if answer.status().as_u16() >= 500 && answer.status() != http::StatusCode::GATEWAY_TIMEOUT {
-            let status = answer.status();
+        let status = answer.status().as_u16();
+        if status >= 500 && status != 504 {
             let said = answer.into_body().collect().await.map(|body| body.to_bytes()).unwrap_or_default();
+            let body: Value = serde_json::from_slice(&said).unwrap_or_default();
+            // Kubernetes answers some nonsense so: a message and no reason. What nobody foresaw has one.
+            if status == 500 && body["reason"].is_null() && body["message"].is_string() {
+                return Ok(());
+            }
             return Err(format!("{status} {}", said.escape_ascii()));
         }
         if !watched {

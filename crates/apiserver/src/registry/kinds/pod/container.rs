@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
+use super::{amounts, handlers, security};
 use crate::{
     error::Cause,
     registry::{
-        kinds::check::{self, Causes, at, entries, list},
+        kinds::check::{self, Causes, at, list},
         metadata::NameRule,
         resource::text,
     },
-    schema::quantity,
 };
 
 /// Checks containers and init containers.
@@ -25,17 +25,21 @@ pub(super) fn containers(causes: &mut Causes, spec: &Value, path: &str) {
     let mut names: BTreeSet<&str> = BTreeSet::new();
     for (index, container) in containers.iter().enumerate() {
         let place = format!("{place}[{index}]");
-        common(causes, container, &volumes, &place);
+        common(causes, container, &volumes, spec["hostUsers"] != false, &place);
         unique(causes, &mut names, text(container, "/name"), &place);
         for probe in ["livenessProbe", "readinessProbe", "startupProbe"] {
             if let Some(probe_spec) = container.get(probe) {
-                self::probe(causes, probe_spec, &at(&place, probe), probe);
+                handlers::probe(causes, probe_spec, &at(&place, probe), probe);
             }
+        }
+        if let Some(hooks) = container.get("lifecycle") {
+            let grace = spec["terminationGracePeriodSeconds"].as_i64();
+            handlers::lifecycle(causes, hooks, grace, &at(&place, "lifecycle"));
         }
     }
     for (index, container) in list(spec, "initContainers").iter().enumerate() {
         let place = format!("{path}.initContainers[{index}]");
-        common(causes, container, &volumes, &place);
+        common(causes, container, &volumes, spec["hostUsers"] != false, &place);
         unique(causes, &mut names, text(container, "/name"), &place);
         if text(container, "/restartPolicy") != "Always" {
             for field in ["lifecycle", "livenessProbe", "readinessProbe", "startupProbe"] {
@@ -54,7 +58,7 @@ fn unique<'a>(causes: &mut Causes, names: &mut BTreeSet<&'a str>, name: &'a str,
     }
 }
 
-fn common(causes: &mut Causes, container: &Value, volumes: &BTreeSet<&str>, place: &str) {
+fn common(causes: &mut Causes, container: &Value, volumes: &BTreeSet<&str>, host_users: bool, place: &str) {
     let name = text(container, "/name");
     if name.is_empty() {
         causes.push(Cause::required(at(place, "name"), ""));
@@ -66,9 +70,13 @@ fn common(causes: &mut Causes, container: &Value, volumes: &BTreeSet<&str>, plac
     check::required_one_of(causes, container, place, "terminationMessagePolicy", &policies);
     ports(causes, container, place);
     variables(causes, container, place);
+    handlers::env_from(causes, container, place);
     mounts(causes, container, volumes, place);
     check::required_one_of(causes, container, place, "imagePullPolicy", &["Always", "IfNotPresent", "Never"]);
-    resources(causes, &container["resources"], &at(place, "resources"));
+    amounts::resources(causes, &container["resources"], &at(place, "resources"));
+    if let Some(context) = container.get("securityContext") {
+        security::container(causes, context, &at(place, "securityContext"), host_users);
+    }
 }
 
 fn port_number(causes: &mut Causes, port: i64, field: String) {
@@ -142,10 +150,13 @@ fn variables(causes: &mut Causes, container: &Value, place: &str) {
 fn value_from(causes: &mut Causes, from: &Value, value: &str, place: &str) {
     for (source, field) in [("configMapKeyRef", "key"), ("secretKeyRef", "key"), ("fieldRef", "fieldPath")] {
         if let Some(reference) = from.get(source) {
-            if source != "fieldRef" {
-                check::required(causes, reference, &at(place, source), "name");
+            if source == "fieldRef" {
+                check::required(causes, reference, &at(place, source), field);
+            } else {
+                let (name, place) = (text(reference, "/name"), at(place, source));
+                check::name(causes, name, at(&place, "name"), NameRule::Subdomain);
+                handlers::key(causes, text(reference, "/key"), at(&place, "key"));
             }
-            check::required(causes, reference, &at(place, source), field);
         }
     }
     let path = text(from, "/fieldRef/fieldPath");
@@ -208,53 +219,14 @@ fn mounts(causes: &mut Causes, container: &Value, volumes: &BTreeSet<&str>, plac
         if !paths.insert(path) {
             causes.push(Cause::invalid(at(&place, "mountPath"), &json!(path), "must be unique"));
         }
-    }
-}
-
-fn resources(causes: &mut Causes, resources: &Value, place: &str) {
-    let amount = |kind: &str, name: &str| {
-        resources.get(kind).and_then(|all| all.get(name)).and_then(|amount| quantity::parse(&plain(amount)))
-    };
-    for (name, limit) in entries(resources, "limits") {
-        negative(causes, limit, &format!("{place}.limits[{name}]"));
-    }
-    for (name, request) in entries(resources, "requests") {
-        negative(causes, request, &format!("{place}.requests[{name}]"));
-        let (Some(wanted), Some(most)) = (amount("requests", name), amount("limits", name)) else { continue };
-        if wanted > most {
-            let limit = plain(&resources["limits"][name]);
-            let why = format!("must be less than or equal to {name} limit of {limit}");
-            causes.push(Cause::invalid(format!("{place}.requests"), &json!(plain(request)), why));
+        let all = place.rsplit_once('[').map_or(place.as_str(), |(list, _)| list).to_owned();
+        for field in ["subPath", "subPathExpr"] {
+            let inner = text(mount, &format!("/{field}"));
+            if field == "subPathExpr" && !inner.is_empty() && !text(mount, "/subPath").is_empty() {
+                let why = "subPathExpr and subPath are mutually exclusive";
+                causes.push(Cause::invalid(at(&place, field), &json!(inner), why));
+            }
+            security::descending(causes, inner, &at(&all, field));
         }
-    }
-}
-
-fn negative(causes: &mut Causes, amount: &Value, field: &str) {
-    let shown = plain(amount);
-    if shown.starts_with('-') {
-        causes.push(Cause::invalid(field, &json!(shown), "must be greater than or equal to 0"));
-    }
-}
-
-/// A quantity as text; clients also write plain numbers.
-fn plain(amount: &Value) -> String {
-    amount.as_str().map_or_else(|| amount.to_string(), str::to_owned)
-}
-
-fn probe(causes: &mut Causes, probe: &Value, place: &str, kind: &str) {
-    let mut handlers =
-        ["exec", "httpGet", "tcpSocket", "grpc"].iter().filter(|name| probe.get(**name).is_some());
-    if handlers.next().is_none() {
-        causes.push(Cause::required(place, "must specify a handler type"));
-    }
-    if let Some(second) = handlers.next() {
-        causes.push(Cause::forbidden(at(place, second), "may not specify more than 1 handler type"));
-    }
-    let counts =
-        ["initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold"];
-    check::non_negative(causes, probe, place, &counts);
-    let successes = probe["successThreshold"].as_i64().unwrap_or(1);
-    if kind != "readinessProbe" && successes != 1 {
-        causes.push(Cause::invalid(at(place, "successThreshold"), &json!(successes), "must be 1"));
     }
 }

@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::container;
+use super::{container, placement, security};
 use crate::{
     error::Cause,
     registry::{
         kinds::check::{self, Causes, at, entries, list},
-        metadata::{NameRule, label_value_error, qualified_name_error},
+        metadata::{NameRule, label_value_error, qualified_name_errors},
         resource::text,
     },
 };
@@ -22,9 +22,8 @@ pub(in crate::registry::kinds) fn template(causes: &mut Causes, template: &Value
     let metadata = &template["metadata"];
     check::labels(causes, metadata, path, "labels");
     for (key, _) in entries(metadata, "annotations") {
-        if let Some(why) = qualified_name_error(&key.to_lowercase()) {
-            causes.push(Cause::invalid(at(path, "annotations"), &json!(key), why));
-        }
+        let wrong = qualified_name_errors(&key.to_lowercase()).into_iter();
+        causes.extend(wrong.map(|why| Cause::invalid(at(path, "annotations"), &json!(key), why)));
     }
     spec(causes, &template["spec"], &at(path, "spec"));
     if !list(&template["spec"], "ephemeralContainers").is_empty() {
@@ -43,7 +42,13 @@ pub(in crate::registry::kinds) fn spec(causes: &mut Causes, spec: &Value, path: 
     for (index, secret) in list(spec, "imagePullSecrets").iter().enumerate() {
         check::required(causes, secret, &format!("{path}.imagePullSecrets[{index}]"), "name");
     }
-    spread(causes, spec, path);
+    placement::dns(causes, spec, path);
+    if let Some(affinity) = spec.get("affinity") {
+        placement::affinity(causes, affinity, &at(path, "affinity"));
+    }
+    placement::spread(causes, spec, path);
+    placement::aliases_and_gates(causes, spec, path);
+    security::pod(causes, spec, path);
     for field in ["serviceAccountName", "nodeName", "priorityClassName", "runtimeClassName"] {
         let name = text(spec, &format!("/{field}"));
         if !name.is_empty() {
@@ -110,26 +115,14 @@ fn source(causes: &mut Causes, volume: &Value, place: &str) {
     }
 }
 
-fn spread(causes: &mut Causes, spec: &Value, path: &str) {
-    for (index, constraint) in list(spec, "topologySpreadConstraints").iter().enumerate() {
-        let place = format!("{path}.topologySpreadConstraints[{index}]");
-        let skew = constraint["maxSkew"].as_i64().unwrap_or(0);
-        if skew <= 0 {
-            causes.push(Cause::invalid(at(&place, "maxSkew"), &json!(skew), "must be greater than zero"));
-        }
-        if text(constraint, "/topologyKey").is_empty() {
-            causes.push(Cause::required(at(&place, "topologyKey"), "can not be empty"));
-        }
-        let allowed = ["DoNotSchedule", "ScheduleAnyway"];
-        check::one_of(causes, constraint, &place, "whenUnsatisfiable", &allowed);
-    }
-}
-
-fn tolerations(causes: &mut Causes, spec: &Value, path: &str) {
+pub(in crate::registry::kinds) fn tolerations(causes: &mut Causes, spec: &Value, path: &str) {
     for (index, toleration) in list(spec, "tolerations").iter().enumerate() {
         let place = format!("{path}.tolerations[{index}]");
         let (key, operator, effect) =
             (text(toleration, "/key"), text(toleration, "/operator"), text(toleration, "/effect"));
+        if !key.is_empty() {
+            check::qualified(causes, key, at(&place, "key"));
+        }
         if key.is_empty() && operator != "Exists" {
             let why =
                 "operator must be Exists when `key` is empty, which means \"match all values and all keys\"";

@@ -87,7 +87,9 @@ fn replication_controller(causes: &mut Causes, new: &Value) {
     if check::entries(spec, "selector").next().is_none() {
         causes.push(Cause::required("spec.selector", ""));
     }
-    if check::list(&spec["template"]["spec"], "containers").is_empty() {
+    let template = &spec["template"];
+    let labelled = check::entries(&template["metadata"], "labels").next().is_some();
+    if check::list(&template["spec"], "containers").is_empty() && !labelled {
         causes.push(Cause::required("spec.template", ""));
         return;
     }

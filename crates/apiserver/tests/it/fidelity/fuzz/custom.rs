@@ -2,10 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{
-    steps::Step,
-    types::Kind,
-};
+use super::{steps::Step, types::Kind};
 use crate::dice::Dice;
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
@@ -66,10 +63,14 @@ pub(super) fn definition(dice: &mut Dice) -> Definition {
         names.push("status".to_owned());
     }
     if with_scale {
-        subresources.insert("scale".into(), json!({"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}));
+        subresources.insert(
+            "scale".into(),
+            json!({"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}),
+        );
         names.push("scale".to_owned());
     }
-    let mut version = json!({"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}});
+    let mut version =
+        json!({"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}});
     if !subresources.is_empty() {
         version["subresources"] = Value::Object(subresources);
     }
@@ -84,7 +85,8 @@ pub(super) fn definition(dice: &mut Dice) -> Definition {
     });
     let mut typed = schema;
     typed["properties"]["metadata"] = json!({"$ref": META});
-    let base = json!({"apiVersion": "$id.example.com/v1", "kind": "Thing", "metadata": {"name": "a"}, "spec": {}});
+    let base =
+        json!({"apiVersion": "$id.example.com/v1", "kind": "Thing", "metadata": {"name": "a"}, "spec": {}});
     let kind = Kind {
         group_version: "$id.example.com/v1".into(),
         plural: "things".into(),
@@ -123,14 +125,36 @@ fn string(dice: &mut Dice) -> Value {
         1 => schema["maxLength"] = json!(3),
         2 => schema["minLength"] = json!(2),
         3 => schema["pattern"] = json!("^[a-z]+$"),
-        4 => schema["format"] = json!(*dice.pick(&["date-time", "ipv4", "uuid", "byte", "duration", "uri", "cidr", "date", "email", "odd"])),
+        4 => {
+            schema["format"] = json!(*dice.pick(&[
+                "date-time",
+                "ipv4",
+                "uuid",
+                "byte",
+                "duration",
+                "uri",
+                "cidr",
+                "date",
+                "email",
+                "odd"
+            ]))
+        }
         _ => {}
     }
     if dice.chance(25) && schema.get("format").is_none() {
         schema["default"] = json!(if schema.get("enum").is_some() { "web" } else { "abc" });
     }
     if dice.chance(20) {
-        rule(dice, &mut schema, &["self != 'b'", "self == oldSelf", "self.startsWith('a') || self.size() > 1", "self.matches('^[a-z]*$')"]);
+        rule(
+            dice,
+            &mut schema,
+            &[
+                "self != 'b'",
+                "self == oldSelf",
+                "self.startsWith('a') || self.size() > 1",
+                "self.matches('^[a-z]*$')",
+            ],
+        );
     }
     schema
 }
@@ -219,7 +243,11 @@ fn object(dice: &mut Dice, depth: usize) -> Value {
         schema["default"] = json!({});
     }
     if dice.chance(20) {
-        rule(dice, &mut schema, &["!has(self.name) || has(self.name)", "has(self.name) || !has(oldSelf.name)"]);
+        rule(
+            dice,
+            &mut schema,
+            &["!has(self.name) || has(self.name)", "has(self.name) || !has(oldSelf.name)"],
+        );
     }
     schema
 }
@@ -229,7 +257,14 @@ fn rule(dice: &mut Dice, schema: &mut Value, rules: &[&str]) {
     match dice.below(4) {
         0 => rule["message"] = json!("must be right"),
         1 => rule["messageExpression"] = json!("'wrong'"),
-        2 => rule["reason"] = json!(*dice.pick(&["FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired", "FieldValueDuplicate"])),
+        2 => {
+            rule["reason"] = json!(*dice.pick(&[
+                "FieldValueForbidden",
+                "FieldValueInvalid",
+                "FieldValueRequired",
+                "FieldValueDuplicate"
+            ]))
+        }
         _ => {}
     }
     schema["x-kubernetes-validations"] = json!([rule]);

@@ -146,8 +146,17 @@ impl<'a> Draw<'a> {
         if !kind.namespaced {
             query.push("labelSelector=run=$id".into());
         } else if self.dice.chance(40) {
-            let selectors =
-                ["app=a", "app!=a", "app in (a,b)", "!app", "app", "app=a,zone notin (x)", "bad key=1", "a=b=c", "app%3E1"];
+            let selectors = [
+                "app=a",
+                "app!=a",
+                "app in (a,b)",
+                "!app",
+                "app",
+                "app=a,zone notin (x)",
+                "bad key=1",
+                "a=b=c",
+                "app%3E1",
+            ];
             query.push(format!("labelSelector={}", self.dice.pick(&selectors)));
         }
         if self.dice.chance(30) {
@@ -179,7 +188,11 @@ impl<'a> Draw<'a> {
             query.push((*self.dice.pick(&revisions)).into());
         }
         let query = if query.is_empty() { String::new() } else { format!("?{}", query.join("&")) };
-        Step::new(*self.dice.pick::<&str>(&["GET", "GET", "TABLE", "META"]), format!("{}{query}", kind.collection()), None)
+        Step::new(
+            *self.dice.pick::<&str>(&["GET", "GET", "TABLE", "META"]),
+            format!("{}{query}", kind.collection()),
+            None,
+        )
     }
 
     /// What leads from the base to another object, as a merge patch of either kind would say it.
@@ -285,9 +298,15 @@ impl<'a> Draw<'a> {
             1 => Step::new(
                 "PUT",
                 path,
-                Some(json!({"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": kind.name(), "namespace": "$ns"}, "spec": {"replicas": replicas}})),
+                Some(
+                    json!({"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": kind.name(), "namespace": "$ns"}, "spec": {"replicas": replicas}}),
+                ),
             ),
-            2 => Step::new("JSON", path, Some(json!([{"op": "replace", "path": "/spec/replicas", "value": replicas}]))),
+            2 => Step::new(
+                "JSON",
+                path,
+                Some(json!([{"op": "replace", "path": "/spec/replicas", "value": replicas}])),
+            ),
             _ => Step::new("MERGE", path, Some(json!({"spec": {"replicas": replicas}}))),
         }
     }
@@ -334,7 +353,10 @@ fn excuse(kind: &Kind, step: &mut Step) {
     };
     if kind.plural == "nodes" {
         except("/spec/taints", "an admission plug-in there adds a taint that its node controller takes away");
-        except("/metadata/managedFields", "an admission plug-in there adds a taint that its node controller takes away");
+        except(
+            "/metadata/managedFields",
+            "an admission plug-in there adds a taint that its node controller takes away",
+        );
     }
 }
 
@@ -398,7 +420,9 @@ fn pointers(value: &Value, path: &str, out: &mut Vec<String>) {
     };
     match value {
         Value::Object(map) => map.iter().for_each(|(key, inner)| visit(key, inner)),
-        Value::Array(list) => list.iter().enumerate().for_each(|(index, inner)| visit(&index.to_string(), inner)),
+        Value::Array(list) => {
+            list.iter().enumerate().for_each(|(index, inner)| visit(&index.to_string(), inner))
+        }
         _ => {}
     }
 }

@@ -56,13 +56,15 @@ impl Types {
 
     /// All kinds with a base.
     pub(super) fn kinds(&self) -> Vec<Kind> {
-        let bases = BASES.lines().filter(|line| !line.starts_with('#')).filter_map(|line| line.split_once(' '));
+        let bases =
+            BASES.lines().filter(|line| !line.starts_with('#')).filter_map(|line| line.split_once(' '));
         bases.map(|(resource, base)| self.kind(resource, base)).collect()
     }
 
     fn kind(&self, resource: &str, base: &str) -> Kind {
         let (group_version, plural) = resource.rsplit_once('/').unwrap();
-        let listed = if group_version.contains('/') { group_version.into() } else { format!("core/{group_version}") };
+        let listed =
+            if group_version.contains('/') { group_version.into() } else { format!("core/{group_version}") };
         let served: Value = RESOURCES
             .lines()
             .filter_map(|line| line.split_once(' '))
@@ -74,11 +76,13 @@ impl Types {
         let (group, version) = group_version.split_once('/').unwrap_or(("", group_version));
         let is_type = |schema: &&Value| {
             let kinds = schema["x-kubernetes-group-version-kind"].as_array();
-            kinds.into_iter().flatten().any(|one| {
-                one["group"] == group && one["version"] == version && one["kind"] == kind.as_str()
-            })
+            kinds
+                .into_iter()
+                .flatten()
+                .any(|one| one["group"] == group && one["version"] == version && one["kind"] == kind.as_str())
         };
-        let schema = self.0.values().find(is_type).unwrap_or_else(|| panic!("{resource} has no type")).clone();
+        let schema =
+            self.0.values().find(is_type).unwrap_or_else(|| panic!("{resource} has no type")).clone();
         let mut object = Map::new();
         object.insert("apiVersion".into(), group_version.into());
         object.insert("kind".into(), kind.into());

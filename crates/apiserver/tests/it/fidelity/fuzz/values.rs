@@ -39,8 +39,11 @@ impl Values<'_> {
                 return;
             }
             let there: Vec<&&String> = free.iter().filter(|key| object.contains_key(key.as_str())).collect();
-            let key =
-                if dice.chance(55) && !there.is_empty() { (**dice.pick(&there)).clone() } else { (*dice.pick(&free)).clone() };
+            let key = if dice.chance(55) && !there.is_empty() {
+                (**dice.pick(&there)).clone()
+            } else {
+                (*dice.pick(&free)).clone()
+            };
             if key == "name" && name.ends_with("ObjectMeta") {
                 return;
             }
@@ -85,7 +88,9 @@ impl Values<'_> {
     pub(super) fn make(&self, dice: &mut Dice, schema: &Value, field: &str, depth: usize) -> Value {
         let (schema, name) = self.types.resolve(schema);
         if dice.chance(1) {
-            return dice.pick(&[json!(null), json!(1), json!("x"), json!({}), json!([]), json!(true)]).clone();
+            return dice
+                .pick(&[json!(null), json!(1), json!("x"), json!({}), json!([]), json!(true)])
+                .clone();
         }
         if let Some(known) = known_type(dice, name) {
             return known;
@@ -98,7 +103,10 @@ impl Values<'_> {
                 let mut map = Map::new();
                 for _ in 0..dice.below(3) {
                     let key = self.key(dice, field);
-                    map.insert(key.clone(), self.make(dice, &schema["additionalProperties"], &key, depth + 1));
+                    map.insert(
+                        key.clone(),
+                        self.make(dice, &schema["additionalProperties"], &key, depth + 1),
+                    );
                 }
                 Value::Object(map)
             }
@@ -113,11 +121,18 @@ impl Values<'_> {
         }
     }
 
-    fn object(&self, dice: &mut Dice, schema: &Value, properties: &Map<String, Value>, depth: usize) -> Value {
+    fn object(
+        &self,
+        dice: &mut Dice,
+        schema: &Value,
+        properties: &Map<String, Value>,
+        depth: usize,
+    ) -> Value {
         let required: Vec<&str> =
             schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
         let mut map = Map::new();
-        let keys: Vec<&String> = properties.keys().filter(|key| !LEFT_ALONE.contains(&key.as_str())).collect();
+        let keys: Vec<&String> =
+            properties.keys().filter(|key| !LEFT_ALONE.contains(&key.as_str())).collect();
         if keys.is_empty() {
             return Value::Object(map);
         }
@@ -136,10 +151,38 @@ impl Values<'_> {
 
     fn key(&self, dice: &mut Dice, field: &str) -> String {
         let pool: &[&str] = match field {
-            "requests" | "limits" | "capacity" | "allocatable" | "max" | "min" | "default" | "defaultRequest"
-            | "overhead" | "maxLimitRequestRatio" => &["cpu", "memory", "ephemeral-storage", "storage", "example.com/gpu", "hugepages-2Mi", "gpu", "pods"],
-            "hard" | "used" => &["pods", "cpu", "requests.memory", "services", "count/jobs.batch", "limits.cpu", "x", "configmaps"],
-            "nodeSelector" | "matchLabels" | "labels" | "selector" => &["app", "zone", "example.com/a", "bad key", "tier"],
+            "requests"
+            | "limits"
+            | "capacity"
+            | "allocatable"
+            | "max"
+            | "min"
+            | "default"
+            | "defaultRequest"
+            | "overhead"
+            | "maxLimitRequestRatio" => &[
+                "cpu",
+                "memory",
+                "ephemeral-storage",
+                "storage",
+                "example.com/gpu",
+                "hugepages-2Mi",
+                "gpu",
+                "pods",
+            ],
+            "hard" | "used" => &[
+                "pods",
+                "cpu",
+                "requests.memory",
+                "services",
+                "count/jobs.batch",
+                "limits.cpu",
+                "x",
+                "configmaps",
+            ],
+            "nodeSelector" | "matchLabels" | "labels" | "selector" => {
+                &["app", "zone", "example.com/a", "bad key", "tier"]
+            }
             _ => &["a", "b", "k", "app", "example.com/a", "bad key", "A_B", "-x"],
         };
         let plain = pool.len().saturating_sub(2).max(1);
@@ -150,10 +193,39 @@ impl Values<'_> {
 /// Types whose meaning their schema does not tell.
 fn known_type(dice: &mut Dice, name: &str) -> Option<Value> {
     let pool: &[Value] = match name.rsplit('.').next().unwrap_or_default() {
-        "Quantity" => &[json!("1"), json!("100m"), json!("1Gi"), json!(2), json!("0"), json!("1.5"), json!("500Mi"), json!("-1"), json!("1e3"), json!("2000m"), json!("x")],
-        "IntOrString" => &[json!(1), json!("50%"), json!(0), json!("web"), json!(80), json!("25%"), json!(-1), json!("101%"), json!(70000), json!("x_")],
-        "Time" => &[json!("2020-01-01T00:00:00Z"), json!("2021-02-03T04:05:06Z"), json!("2020-01-01"), json!(null)],
-        "MicroTime" => &[json!("2020-01-01T00:00:00.000000Z"), json!("2021-02-03T04:05:06.123456Z"), json!("2020-01-01T00:00:00Z")],
+        "Quantity" => &[
+            json!("1"),
+            json!("100m"),
+            json!("1Gi"),
+            json!(2),
+            json!("0"),
+            json!("1.5"),
+            json!("500Mi"),
+            json!("-1"),
+            json!("1e3"),
+            json!("2000m"),
+            json!("x"),
+        ],
+        "IntOrString" => &[
+            json!(1),
+            json!("50%"),
+            json!(0),
+            json!("web"),
+            json!(80),
+            json!("25%"),
+            json!(-1),
+            json!("101%"),
+            json!(70000),
+            json!("x_"),
+        ],
+        "Time" => {
+            &[json!("2020-01-01T00:00:00Z"), json!("2021-02-03T04:05:06Z"), json!("2020-01-01"), json!(null)]
+        }
+        "MicroTime" => &[
+            json!("2020-01-01T00:00:00.000000Z"),
+            json!("2021-02-03T04:05:06.123456Z"),
+            json!("2020-01-01T00:00:00Z"),
+        ],
         "RawExtension" | "JSON" => &[json!({"a": "b"}), json!({}), json!({"apiVersion": "v1", "kind": "X"})],
         "FieldsV1" => &[json!({})],
         _ => return None,
@@ -167,7 +239,20 @@ fn integer(dice: &mut Dice, field: &str) -> Value {
         _ if field.to_lowercase().contains("port") => &[80, 443, 8080, 8443, 0, 1, 65535, 65536, 30080, -1],
         "defaultMode" | "mode" => &[0o644, 0o400, 0, 0o777, 512, -1],
         _ if dice.chance(75) => &small,
-        _ => &[-1, 0, 100, 101, 1000, 65536, 86400, 604_800, i32::MAX as i64, i32::MAX as i64 + 1, i64::MAX, -2],
+        _ => &[
+            -1,
+            0,
+            100,
+            101,
+            1000,
+            65536,
+            86400,
+            604_800,
+            i32::MAX as i64,
+            i32::MAX as i64 + 1,
+            i64::MAX,
+            -2,
+        ],
     };
     json!(dice.pick(pool))
 }
@@ -191,9 +276,15 @@ fn string(dice: &mut Dice, schema: &Value, field: &str) -> Value {
         "image" => &["nginx:1", "i", "example.com/a:b", " x", ""],
         "imagepullpolicy" => &["Always", "Never", "IfNotPresent", "Odd"],
         "operator" => &["In", "NotIn", "Exists", "DoesNotExist", "Equal", "Gt", "Odd"],
-        "expression" | "rule" | "messageexpression" | "valueexpression" => {
-            &["true", "object.metadata.name == 'a'", "'x'", "1 + 1", "object.nothing", "has(", "device.driver == 'd'"]
-        }
+        "expression" | "rule" | "messageexpression" | "valueexpression" => &[
+            "true",
+            "object.metadata.name == 'a'",
+            "'x'",
+            "1 + 1",
+            "object.nothing",
+            "has(",
+            "device.driver == 'd'",
+        ],
         "resources" | "resource" => &["pods", "configmaps", "*", "pods/status", "*/*", "x"],
         "verbs" | "verb" => &["get", "list", "*", "create"],
         "apigroups" | "apigroup" | "group" => &["", "apps", "*", "rbac.authorization.k8s.io", "Bad_G"],
@@ -210,16 +301,34 @@ fn string(dice: &mut Dice, schema: &Value, field: &str) -> Value {
         "add" | "drop" => &["NET_ADMIN", "ALL", "CAP_SYS_ADMIN", "x"],
         "topologykey" => &["zone", "kubernetes.io/hostname", "bad key", ""],
         "effect" => &["NoSchedule", "NoExecute", "PreferNoSchedule", "x", ""],
-        "fieldpath" => &["metadata.name", "metadata.labels['a']", "status.podIP", "spec.x", "metadata.annotations"],
+        "fieldpath" => {
+            &["metadata.name", "metadata.labels['a']", "status.podIP", "spec.x", "metadata.annotations"]
+        }
         "medium" => &["", "Memory", "HugePages", "x"],
         "hostnetwork" => &["x"],
-        _ if has("cidr") || lower == "except" => &["10.0.0.0/8", "192.168.0.0/16", "fd00::/64", "10.0.0.1/8", "x"],
-        _ if has("ip") && lower.len() < 16 && !has("script") && !has("recip") => &["192.168.9.1", "10.1.2.3", "fd00::1", "256.1.1.1", "x", "127.0.0.1"],
-        _ if has("host") || has("domain") || has("searches") => &["a.example.com", "*.example.com", "a", "Bad_Host", "192.168.1.1", "a."],
+        _ if has("cidr") || lower == "except" => {
+            &["10.0.0.0/8", "192.168.0.0/16", "fd00::/64", "10.0.0.1/8", "x"]
+        }
+        _ if has("ip") && lower.len() < 16 && !has("script") && !has("recip") => {
+            &["192.168.9.1", "10.1.2.3", "fd00::1", "256.1.1.1", "x", "127.0.0.1"]
+        }
+        _ if has("host") || has("domain") || has("searches") => {
+            &["a.example.com", "*.example.com", "a", "Bad_Host", "192.168.1.1", "a."]
+        }
         _ if has("path") => &["/a", "/a/b", "a", "../x", "/", ""],
         _ if has("mode") => &["Filesystem", "Block", "Strict", "x"],
         _ if has("class") => &["fast", "", "Bad_Class", "system-node-critical", "a.b"],
-        _ if has("name") => &["a", "b", "web", "my-name", "a.b", "Bad_Name", "", "long-name-that-goes-on-and-on-and-on-and-on-and-on-and-on-and-on", "c"],
+        _ if has("name") => &[
+            "a",
+            "b",
+            "web",
+            "my-name",
+            "a.b",
+            "Bad_Name",
+            "",
+            "long-name-that-goes-on-and-on-and-on-and-on-and-on-and-on-and-on",
+            "c",
+        ],
         _ if has("key") => &["app", "a", "example.com/a", "bad key", "zone", ""],
         _ if has("policy") => &["None", "Always", "Cluster", "Local", "x"],
         _ => &["a", "b", "x y", "", "v1", "example.com/a", "A", "é", "1"],

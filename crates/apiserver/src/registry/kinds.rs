@@ -70,7 +70,6 @@ pub(super) fn built_in(group: &str, version: &str, plural: &str) -> &'static Str
         ("networking.k8s.io", "ipaddresses") => &ip_address::IP_ADDRESS,
         ("networking.k8s.io", "servicecidrs") => &service_cidr::SERVICE_CIDR,
         ("networking.k8s.io", "networkpolicies") => &network_policy::NETWORK_POLICY,
-        ("networking.k8s.io", "servicecidrs") => &required::SERVICE_CIDR,
         ("node.k8s.io", "runtimeclasses") => &small::RUNTIME_CLASS,
         ("policy", "poddisruptionbudgets") => &disruption_budget::DISRUPTION_BUDGET,
         ("rbac.authorization.k8s.io", _) => rbac::kind(plural),

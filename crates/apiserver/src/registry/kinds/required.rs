@@ -19,41 +19,6 @@ use crate::{
 pub(super) static POD_CERTIFICATE_REQUEST: Strategy =
     Strategy { validate: pod_certificate, ..Strategy::PLAIN };
 
-/// ServiceCIDR.
-pub(super) static SERVICE_CIDR: Strategy = Strategy { validate: service_cidr, ..Strategy::PLAIN };
-
-/// CSIStorageCapacity.
-pub(super) static STORAGE_CAPACITY: Strategy = Strategy {
-    validate: |new, _| {
-        let mut causes = Vec::new();
-        named(&mut causes, new, "/storageClassName");
-        causes
-    },
-    ..Strategy::PLAIN
-};
-
-/// VolumeAttributesClass.
-pub(super) static ATTRIBUTES_CLASS: Strategy =
-    Strategy { validate: attributes_class, returns_deleted: true, ..Strategy::PLAIN };
-
-/// DeviceTaintRule.
-pub(super) static DEVICE_TAINT_RULE: Strategy = Strategy { validate: device_taint, ..Strategy::PLAIN };
-
-/// ResourceSlice.
-pub(super) static RESOURCE_SLICE: Strategy =
-    Strategy { validate: resource_slice, returns_deleted: true, ..Strategy::PLAIN };
-
-/// StorageVersionMigration.
-pub(super) static MIGRATION: Strategy = Strategy {
-    validate: |new, _| {
-        let mut causes = Vec::new();
-        let why = "resource is required to be set";
-        present(&mut causes, new, "/spec/resource/resource", why);
-        causes
-    },
-    ..Strategy::PLAIN
-};
-
 /// `/spec/nodeName` as messages write it.
 fn field(pointer: &str) -> String {
     pointer.trim_start_matches('/').replace('/', ".")
@@ -137,86 +102,5 @@ fn pod_certificate(new: &Value, _: Option<&Value>) -> Causes {
             field: "spec".into(),
         });
     }
-    causes
-}
-
-fn service_cidr(new: &Value, _: Option<&Value>) -> Causes {
-    if list(&new["spec"], "cidrs").is_empty() {
-        return vec![Cause::required("spec.cidrs", "at least one CIDR required")];
-    }
-    Vec::new()
-}
-
-/// What is wrong with a VolumeAttachment.
-pub(super) fn volume_attachment(new: &Value, _: Option<&Value>) -> Causes {
-    let mut causes = Vec::new();
-    let source = &new["spec"]["source"];
-    let inline = source.get("inlineVolumeSpec").is_some_and(|value| !value.is_null());
-    if !inline && text(source, "/persistentVolumeName").is_empty() {
-        let why = "must specify exactly one of inlineVolumeSpec and persistentVolumeName";
-        causes.push(Cause::required("spec.source", why));
-    }
-    named(&mut causes, new, "/spec/nodeName");
-    present(&mut causes, new, "/spec/attacher", "");
-    causes
-}
-
-fn attributes_class(new: &Value, _: Option<&Value>) -> Causes {
-    let mut causes = Vec::new();
-    present(&mut causes, new, "/driverName", "");
-    if new["parameters"].as_object().is_none_or(|parameters| parameters.is_empty()) {
-        causes.push(Cause::required("parameters", "must contain at least one key/value pair"));
-    }
-    causes
-}
-
-/// What is wrong with a RuntimeClass.
-pub(super) fn runtime_class(new: &Value, _: Option<&Value>) -> Causes {
-    let mut causes = Vec::new();
-    present(&mut causes, new, "/handler", "");
-    causes
-}
-
-fn device_taint(new: &Value, _: Option<&Value>) -> Causes {
-    let key = text(new, "/spec/taint/key");
-    let wrong = qualified_name_errors(key).into_iter();
-    let mut causes: Causes = wrong.map(|why| Cause::invalid("spec.taint.key", &json!(key), why)).collect();
-    present(&mut causes, new, "/spec/taint/effect", "");
-    causes
-}
-
-fn resource_slice(new: &Value, _: Option<&Value>) -> Causes {
-    let mut causes = Vec::new();
-    present(&mut causes, new, "/spec/driver", "");
-    present(&mut causes, new, "/spec/pool/name", "");
-    let count = number(new, "/spec/pool/resourceSliceCount");
-    if count <= 0 {
-        causes.push(Cause::invalid(
-            "spec.pool.resourceSliceCount",
-            &json!(count),
-            "must be greater than zero",
-        ));
-    }
-    let places = ["nodeName", "nodeSelector", "allNodes", "perDeviceNodeSelection"];
-    if places.iter().all(|place| new["spec"].get(*place).is_none_or(Value::is_null)) {
-        let why =
-            "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required";
-        causes.push(Cause::required("spec", why));
-    }
-    causes
-}
-
-/// What is wrong with a FlowSchema.
-pub(super) fn flow_schema(new: &Value, _: Option<&Value>) -> Causes {
-    let mut causes = Vec::new();
-    let why = "must reference a priority level";
-    present(&mut causes, new, "/spec/priorityLevelConfiguration/name", why);
-    causes
-}
-
-/// What is wrong with a PriorityLevelConfiguration.
-pub(super) fn priority_level(new: &Value, _: Option<&Value>) -> Causes {
-    let mut causes = Vec::new();
-    present(&mut causes, new, "/spec/type", "");
     causes
 }

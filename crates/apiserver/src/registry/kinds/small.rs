@@ -30,8 +30,12 @@ pub(super) static COMPONENT_STATUS: Strategy =
     Strategy { deprecation: Some("v1 ComponentStatus is deprecated in v1.19+"), ..Strategy::PLAIN };
 
 /// APIService.
-pub(super) static API_SERVICE: Strategy =
-    Strategy { unconditional_update: false, validate: required::api_service, row: Some(api_service), ..Strategy::PLAIN };
+pub(super) static API_SERVICE: Strategy = Strategy {
+    unconditional_update: false,
+    validate: required::api_service,
+    row: Some(api_service),
+    ..Strategy::PLAIN
+};
 
 /// RuntimeClass.
 pub(super) static RUNTIME_CLASS: Strategy = Strategy {

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::{
     Strategy, cells,
     check::{self, Causes, at, list},
-    default, required, small, text,
+    default, small, text,
 };
 use crate::{
     error::Cause,

@@ -1,6 +1,9 @@
 //! Watches the objects of a day as they change, and checks the invariants after every change.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::{
+    fmt::Write as _,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
 use futures::StreamExt;
 use sha2::{Digest, Sha256};
@@ -141,7 +144,11 @@ impl Observer {
     pub(crate) fn history(&self) -> (usize, String) {
         let state = self.lock();
         let digest = state.history.clone().finalize();
-        (state.events, format!("{digest:x}"))
+        let hex = digest.iter().fold(String::new(), |mut text, byte| {
+            let _ = write!(text, "{byte:02x}");
+            text
+        });
+        (state.events, hex)
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

@@ -118,7 +118,8 @@ impl Plan {
             // Most of what an operator does for a new or a deleted object, it does in the first second.
             let from = if chance.below(2) == 0 || part == 1 { Duration::ZERO } else { from };
             let percent = *chance.one(&[3, 8, 15, 30, 60]);
-            windows.push(Window { part, from, to, word: chance.one(words.as_slice()), percent });
+            let word: &'static str = chance.one::<&'static str>(words.as_slice());
+            windows.push(Window { part, from, to, word, percent });
         }
         Self { seed, steps: steps.into_iter().enumerate().collect(), faults: Faults::Windows(windows) }
     }

@@ -49,7 +49,7 @@ const AUTOSCALERS: Kind = Kind {
             (_, 0) => {}
             (_, 1) => {
                 spec["metrics"] =
-                    json!([{"type": "Resource", "resource": {"name": "cpu", "target": target(50 + number)}}])
+                    json!([{"type": "Resource", "resource": {"name": "cpu", "target": target(50 + number)}}]);
             }
             (_, 2) => {
                 spec["metrics"] = json!([{"type": "Resource", "resource": {"name": "memory", "target": target(60)}},

@@ -43,7 +43,7 @@ pub(super) async fn run(args: &TopArgs, printer: Printer) -> Result<(), Error> {
             lines = top::lines(client, options, abilities()) => lines,
             () = signals.received() => return Ok(()),
         };
-        return printer.answer(lines.iter().map(|line| format!("{line}\n")).collect::<String>().as_bytes());
+        return printer.answer((lines.join("\n") + "\n").as_bytes());
     }
     let output = Output::default();
     options.output = Some(output.clone());

@@ -276,7 +276,7 @@ impl Words {
                     // Whoever was orphaned has its hash as a label.
                     let orphan = hash.filter(|hash| owner.is_empty() && name.ends_with(hash));
                     let suffix = name.strip_prefix(&format!("{owner}-")).or(orphan).unwrap_or_default();
-                    let hash = hash.map(|hash| hash.rsplit('-').next().unwrap_or(hash)).unwrap_or(suffix);
+                    let hash = hash.map_or(suffix, |hash| hash.rsplit('-').next().unwrap_or(hash));
                     if !hash.is_empty() && !suffix.is_empty() && !names.iter().any(|(word, _)| word == hash) {
                         let count = counts.entry(format!("{} {owner}", seen.kind)).or_default();
                         *count += 1;

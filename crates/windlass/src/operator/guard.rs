@@ -145,7 +145,8 @@ mod tests {
 
     #[test]
     fn a_token_comes_as_usual_or_through_a_proxy() {
-        let table: [(&[(&str, &str)], Option<&str>); 6] = [
+        type Row<'a> = (&'a [(&'a str, &'a str)], Option<&'a str>);
+        let table: [Row<'_>; 6] = [
             (&[], None),
             (&[("authorization", "Bearer abc ")], Some("abc")),
             (&[("authorization", "Basic abc")], None),

@@ -58,7 +58,9 @@ impl Registry {
         );
         if password {
             fs::write(folder.join("htpasswd"), HTPASSWD)?;
-            text += &format!("auth: {{htpasswd: {{realm: testbed, path: {place}/htpasswd}}}}\n");
+            text.push_str(
+                &["auth: {htpasswd: {realm: testbed, path: ", &place.to_string(), "/htpasswd}}\n"].concat(),
+            );
         }
         fs::write(&config, text)?;
         let log = fs::File::create(folder.join("log"))?.into_parts().0;

@@ -128,7 +128,7 @@ fn subject_errors(causes: &mut Causes, subject: &Value, path: &str) {
     let place = at(path, own);
     match subject.get(*own) {
         None => {
-            causes.push(Cause::required(place, &format!("{own} is required when subject kind is '{kind}'")))
+            causes.push(Cause::required(place, &format!("{own} is required when subject kind is '{kind}'")));
         }
         Some(named) => {
             let name = text(named, "/name");

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     error::Cause,
-    registry::metadata::{qualified_name_errors, service_label_error, subdomain_error},
+    registry::metadata::{service_label_error, subdomain_error},
 };
 
 /// PodCertificateRequest.

@@ -34,7 +34,9 @@ fn ranges(causes: &mut Causes, spec: &Value) {
     }
     let is_v6 = |range: &Value| range.as_str().is_some_and(|text| text.contains(':'));
     let mut wrong = Vec::new();
-    ranges.iter().for_each(|range| check::cidr(&mut wrong, range.as_str().unwrap_or_default(), ""));
+    for range in ranges {
+        check::cidr(&mut wrong, range.as_str().unwrap_or_default(), "");
+    }
     if let [first, second] = ranges
         && wrong.is_empty()
         && is_v6(first) == is_v6(second)

@@ -31,7 +31,7 @@ const ODD: [&[u8]; 22] = [
 /// One to a few changes of an entry.
 pub(super) fn mutate(dice: &mut Dice, entries: &[Vec<u8>]) -> Vec<u8> {
     let mut input = dice.pick(entries).clone();
-    for _ in 0..1 + dice.below(4) {
+    for _ in 0..=dice.below(4) {
         let place = dice.below(input.len() + 1);
         match dice.below(8) {
             0 if place < input.len() => input[place] ^= 1 << dice.below(8),

@@ -73,7 +73,7 @@ fn validate(causes: &mut Causes, level: &Value) {
             }
             match limited {
                 None => {
-                    causes.push(Cause::required("spec.limited", "must not be empty when type is Limited"))
+                    causes.push(Cause::required("spec.limited", "must not be empty when type is Limited"));
                 }
                 Some(limited) => limited_errors(causes, limited),
             }

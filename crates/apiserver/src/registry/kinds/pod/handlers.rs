@@ -52,7 +52,7 @@ fn handler(causes: &mut Causes, object: &Value, place: &str, grace: Option<i64>)
     let field = at(place, name);
     match name {
         "exec" if list(first, "command").is_empty() => {
-            causes.push(Cause::required(at(&field, "command"), ""))
+            causes.push(Cause::required(at(&field, "command"), ""));
         }
         "httpGet" => http_get(causes, first, &field),
         "tcpSocket" => port(causes, &first["port"], &at(&field, "port")),

@@ -137,7 +137,7 @@ fn string(dice: &mut Dice) -> Value {
                 "date",
                 "email",
                 "odd"
-            ]))
+            ]));
         }
         _ => {}
     }
@@ -263,7 +263,7 @@ fn rule(dice: &mut Dice, schema: &mut Value, rules: &[&str]) {
                 "FieldValueInvalid",
                 "FieldValueRequired",
                 "FieldValueDuplicate"
-            ]))
+            ]));
         }
         _ => {}
     }

@@ -109,7 +109,7 @@ impl<'a> Draw<'a> {
         let item = kind.item();
         match self.dice.below(100) {
             0..7 => self.create(kind),
-            7..15 => Step::new(*self.dice.pick::<&str>(&["GET", "GET", "TABLE", "META"]), item, None),
+            7..15 => Step::new(self.dice.pick::<&str>(&["GET", "GET", "TABLE", "META"]), item, None),
             15..24 => self.list(kind),
             24..36 => {
                 let changes = *self.dice.pick(&[0, 1, 1, 2]);
@@ -189,7 +189,7 @@ impl<'a> Draw<'a> {
         }
         let query = if query.is_empty() { String::new() } else { format!("?{}", query.join("&")) };
         Step::new(
-            *self.dice.pick::<&str>(&["GET", "GET", "TABLE", "META"]),
+            self.dice.pick::<&str>(&["GET", "GET", "TABLE", "META"]),
             format!("{}{query}", kind.collection()),
             None,
         )
@@ -214,7 +214,7 @@ impl<'a> Draw<'a> {
         let wanted = self.object(kind, 1);
         let mut places = Vec::new();
         pointers(&wanted, "", &mut places);
-        let operations = (0..1 + self.dice.below(3)).map(|_| {
+        let operations = (0..=self.dice.below(3)).map(|_| {
             let place = self.dice.pick(&places).clone();
             let value = wanted.pointer(&place).cloned().unwrap_or_default();
             let other = self.dice.pick(&places).clone();
@@ -264,7 +264,7 @@ impl<'a> Draw<'a> {
     fn with_status(&mut self, kind: &Kind) -> Value {
         let schema = self.values.types.resolve(&kind.schema).0["properties"]["status"].clone();
         let mut status = json!({});
-        for _ in 0..1 + self.dice.below(2) {
+        for _ in 0..=self.dice.below(2) {
             self.values.vary(&mut self.dice, &schema, &mut status, false);
         }
         let mut object = Map::new();
@@ -421,7 +421,7 @@ fn pointers(value: &Value, path: &str, out: &mut Vec<String>) {
     match value {
         Value::Object(map) => map.iter().for_each(|(key, inner)| visit(key, inner)),
         Value::Array(list) => {
-            list.iter().enumerate().for_each(|(index, inner)| visit(&index.to_string(), inner))
+            list.iter().enumerate().for_each(|(index, inner)| visit(&index.to_string(), inner));
         }
         _ => {}
     }

@@ -155,6 +155,12 @@ real:
     cargo xtask kubernetes load-operators --name real
     cargo xtask kubernetes test --name real
 
+# What holds for all kinds, on a real control plane over simulated nodes (needs Go)
+operators-real:
+    cargo build --package xtask
+    WINDLASS_XTASK="$(realpath "${CARGO_TARGET_DIR:-target}")/debug/xtask" \
+        cargo test --package windlass-operators --test it real_control_plane -- --ignored --test-threads=1
+
 # The oldest Kubernetes that is supported, from source: what holds for all kinds holds there too (needs Go)
 oldest:
     cargo build --package xtask

@@ -150,6 +150,8 @@ fn template(app: &WebApp, config: Option<&str>) -> PodTemplateSpec {
         spec: Some(PodSpec {
             automount_service_account_token: Some(spec.service_account_name.is_some()),
             service_account_name: spec.service_account_name.clone(),
+            // The server sets the old name beside the new one; whoever does not own both cannot take them away again.
+            service_account: spec.service_account_name.clone(),
             security_context: Some(spec.pod_security_context.clone().unwrap_or_else(pods::confined)),
             image_pull_secrets: given(&spec.image_pull_secrets),
             node_selector: Some(spec.node_selector.clone()).filter(|labels| !labels.is_empty()),

@@ -81,7 +81,12 @@ impl Plan {
 
 /// The hash of a template, which its Pods carry.
 pub(crate) fn hash(template: &PodTemplateSpec) -> String {
-    digest::of(template)
+    // The account's old name says nothing that its new one does not: Pods from before it was set stay.
+    let mut template = template.clone();
+    if let Some(pod) = &mut template.spec {
+        pod.service_account = None;
+    }
+    digest::of(&template)
 }
 
 fn has_hash(pod: &Pod, hash: &str) -> bool {

@@ -126,6 +126,8 @@ impl PodOptions {
         }
         if self.service_account_name.is_some() {
             pod.service_account_name.clone_from(&self.service_account_name);
+            // The server sets the old name beside the new one; whoever does not own both cannot take them away again.
+            pod.service_account.clone_from(&self.service_account_name);
         }
         if self.termination_grace_period_seconds.is_some() {
             pod.termination_grace_period_seconds = self.termination_grace_period_seconds;

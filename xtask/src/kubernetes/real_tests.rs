@@ -30,7 +30,8 @@ pub(super) fn run(name: Option<&str>, cargo: &[String]) -> Result<()> {
     command
         .args(["test", "--workspace", "--no-fail-fast", "--test=*"])
         .args(cargo)
-        .args(["--", "--ignored"])
+        // Those start control planes of their own and take as long as all others together: `just operators-real`.
+        .args(["--", "--ignored", "--skip", "real_control_plane"])
         .env("KUBECONFIG", kubeconfig)
         // For tests that need a testbed of their own, because they break it.
         .env("WINDLASS_XTASK", std::env::current_exe().context("failed to find this program")?)

@@ -57,12 +57,12 @@ impl Fleets {
     }
 
     /// The Pods of a fleet.
-    fn pods(&self, fleet: &Fleet, ctx: &Context<Fleet>) -> windlass::Result<Vec<Arc<Pod>>> {
+    fn pods(fleet: &Fleet, ctx: &Context<Fleet>) -> windlass::Result<Vec<Arc<Pod>>> {
         let selector = format!("{LABEL}={}", fleet.name_any());
         ctx.list_where::<Pod>(fleet.namespace().as_deref(), &selector)
     }
 
-    fn pod(&self, fleet: &Fleet, index: usize) -> Pod {
+    fn pod(fleet: &Fleet, index: usize) -> Pod {
         let container =
             Container { name: "app".into(), image: Some(fleet.spec.image.clone()), ..Container::default() };
         let metadata = ObjectMeta {
@@ -76,7 +76,7 @@ impl Fleets {
     }
 
     async fn create(&self, fleet: &Fleet, index: usize, ctx: &Context<Fleet>) -> windlass::Result<()> {
-        let pod = self.pod(fleet, index);
+        let pod = Self::pod(fleet, index);
         match self.0 {
             Some(Bug::NoPermission) => {
                 let api = Api::<Pod>::namespaced(ctx.client().clone(), "default");
@@ -98,7 +98,7 @@ impl Reconciler for Fleets {
             return Ok(Action::await_change());
         }
         let wanted = usize::try_from(fleet.spec.replicas).unwrap_or(0);
-        let pods = self.pods(&fleet, ctx)?;
+        let pods = Self::pods(&fleet, ctx)?;
         // What has failed, or is not what is wanted any more, goes.
         for pod in pods.iter().filter(|pod| pod.metadata.deletion_timestamp.is_none()) {
             let old = image(pod) != fleet.spec.image && !self.has(Bug::IgnoresImage);
@@ -106,7 +106,7 @@ impl Reconciler for Fleets {
                 ctx.delete(&**pod).await?;
             }
         }
-        let pods = self.pods(&fleet, ctx)?;
+        let pods = Self::pods(&fleet, ctx)?;
         let names: BTreeSet<String> = pods.iter().map(|pod| pod.name_any()).collect();
         let (mut count, surplus) = (pods.len(), pods.iter().skip(wanted));
         for pod in surplus {
@@ -130,7 +130,7 @@ impl Fleets {
         if !self.has(Bug::StaleGeneration) || status.observed_generation.is_none() {
             status.observed_generation = fleet.metadata.generation;
         }
-        status.replicas = i32::try_from(self.pods(fleet, ctx)?.len()).unwrap_or(i32::MAX);
+        status.replicas = i32::try_from(Self::pods(fleet, ctx)?.len()).unwrap_or(i32::MAX);
         if self.has(Bug::AppendsConditions) {
             status.conditions.push(format!("Ready at {}", ctx.now()));
         }

@@ -1,8 +1,6 @@
 //! The simulation on an operator of its own: what is well lives through its days, what is broken is caught, and the same seed
 //! gives the same day.
 
-#![expect(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
-
 mod bugs;
 mod fleet;
 mod guide;

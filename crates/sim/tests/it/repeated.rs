@@ -14,7 +14,8 @@ fn days() -> u64 {
 fn records(days: u64) -> String {
     let simulation = simulation(None).with_leader_election();
     let records = simulation.record(0..days);
-    records.iter().enumerate().map(|(seed, record)| format!("=== {seed}\n{record}\n")).collect()
+    let named = |(seed, record): (usize, &String)| format!("=== {seed}\n{record}\n");
+    records.iter().enumerate().map(named).collect::<Vec<_>>().concat()
 }
 
 #[test]

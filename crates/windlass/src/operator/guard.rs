@@ -90,7 +90,7 @@ impl Guard {
         let ask = async || {
             let reviews = Api::<SelfSubjectReview>::all(self.client.clone());
             let review = reviews.create(&PostParams::default(), &SelfSubjectReview::default()).await?;
-            Ok(review.status.and_then(|status| status.user_info?.username))
+            Ok::<_, kube::Error>(review.status.and_then(|status| status.user_info?.username))
         };
         Ok(self.own.get_or_try_init(ask).await?.as_deref())
     }

@@ -4,7 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use windlass::runs::Queued;
 
-use super::{key::Key, picker::Picker, style::Line};
+use super::{
+    key::Key,
+    picker::{Picked, Picker},
+    style::Line,
+};
 use crate::{
     health::Health,
     index::Update,
@@ -172,9 +176,8 @@ impl Model {
             return Asked::Quit;
         }
         if let Some(picker) = &mut self.picker {
-            if let Some(outcome) = picker.press(key) {
-                self.picked(outcome);
-            }
+            let picked = picker.press(key);
+            self.picked(picked);
         } else if self.typing {
             self.typed(key);
         } else {
@@ -183,13 +186,16 @@ impl Model {
         Asked::Nothing
     }
 
-    fn picked(&mut self, outcome: Option<String>) {
+    fn picked(&mut self, picked: Picked) {
+        if picked == Picked::NotYet {
+            return;
+        }
         let Some(picker) = self.picker.take() else { return };
-        if let Some(value) = outcome {
+        if let Picked::Name(name) = picked {
             if picker.kinds {
-                self.filter.kind = value;
+                self.filter.kind = name;
             } else {
-                self.filter.namespace = value;
+                self.filter.namespace = name;
             }
         }
         self.settle();

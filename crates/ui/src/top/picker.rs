@@ -2,6 +2,17 @@
 
 use super::key::Key;
 
+/// What came of choosing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Picked {
+    /// It goes on.
+    NotYet,
+    /// It is over, and all stays as it is.
+    Nothing,
+    /// This one; the empty name is all of them.
+    Name(String),
+}
+
 /// Names, what is typed to find one of them, and the one that is chosen.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Picker {
@@ -23,12 +34,15 @@ impl Picker {
         if self.typed.is_empty() { std::iter::once("").chain(found).collect() } else { found.collect() }
     }
 
-    /// What a key does: nothing yet, or an end with a name or without.
-    pub(crate) fn press(&mut self, key: Key) -> Option<Option<String>> {
+    /// What a key does.
+    pub(crate) fn press(&mut self, key: Key) -> Picked {
         let last = self.choices().len().saturating_sub(1);
         match key {
-            Key::Escape => return Some(None),
-            Key::Enter => return Some(self.choices().get(self.at).map(|name| (*name).to_owned())),
+            Key::Escape => return Picked::Nothing,
+            Key::Enter => {
+                let name = self.choices().get(self.at).map(|name| (*name).to_owned());
+                return name.map_or(Picked::Nothing, Picked::Name);
+            }
             Key::Up => self.at = self.at.saturating_sub(1),
             Key::Down => self.at = (self.at + 1).min(last),
             Key::Backspace => {
@@ -41,6 +55,6 @@ impl Picker {
             }
             _ => {}
         }
-        None
+        Picked::NotYet
     }
 }

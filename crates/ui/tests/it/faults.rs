@@ -9,7 +9,7 @@ use windlass::{
     },
     kube::{
         self, Api,
-        api::{ListParams, PostParams},
+        api::{DeleteParams, ListParams, PostParams},
     },
     serde_json::{self, Value, from_value, json},
 };
@@ -68,7 +68,7 @@ async fn what_happened_before_the_page_was_opened_is_told() {
     let maps: Api<ConfigMap> = Api::namespaced(world.cluster.client(), "default");
     let map: ConfigMap = from_value(json!({"metadata": {"name": "early"}})).unwrap();
     maps.create(&PostParams::default(), &map).await.unwrap();
-    maps.delete("early", &Default::default()).await.unwrap();
+    maps.delete("early", &DeleteParams::default()).await.unwrap();
     let mut events = world.browser.events().await;
     events.whole().await;
     assert!(!events.text.contains("\"early\""), "it is gone, and nobody looked");

@@ -145,7 +145,8 @@ mod tests {
 
     #[test]
     fn a_token_comes_as_usual_or_through_a_proxy() {
-        let table: [(&[(&str, &str)], Option<&str>); 6] = [
+        type Headers<'a> = &'a [(&'a str, &'a str)];
+        let table: [(Headers<'_>, Option<&str>); 6] = [
             (&[], None),
             (&[("authorization", "Bearer abc ")], Some("abc")),
             (&[("authorization", "Basic abc")], None),

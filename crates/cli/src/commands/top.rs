@@ -43,7 +43,8 @@ pub(super) async fn run(args: &TopArgs, printer: Printer) -> Result<(), Error> {
             lines = top::lines(client, options, abilities()) => lines,
             () = signals.received() => return Ok(()),
         };
-        return printer.answer((lines.join("\n") + "\n").as_bytes());
+        let text: String = lines.iter().flat_map(|line| [line.as_str(), "\n"]).collect();
+        return printer.answer(text.as_bytes());
     }
     let output = Output::default();
     options.output = Some(output.clone());

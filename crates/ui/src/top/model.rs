@@ -176,11 +176,8 @@ impl Model {
             return Asked::Quit;
         }
         if let Some(picker) = &mut self.picker {
-            match picker.press(key) {
-                Picked::NotYet => {}
-                Picked::Nothing => self.picked(None),
-                Picked::Name(name) => self.picked(Some(name)),
-            }
+            let picked = picker.press(key);
+            self.picked(picked);
         } else if self.typing {
             self.typed(key);
         } else {
@@ -189,13 +186,16 @@ impl Model {
         Asked::Nothing
     }
 
-    fn picked(&mut self, outcome: Option<String>) {
+    fn picked(&mut self, picked: Picked) {
+        if picked == Picked::NotYet {
+            return;
+        }
         let Some(picker) = self.picker.take() else { return };
-        if let Some(value) = outcome {
+        if let Picked::Name(name) = picked {
             if picker.kinds {
-                self.filter.kind = value;
+                self.filter.kind = name;
             } else {
-                self.filter.namespace = value;
+                self.filter.namespace = name;
             }
         }
         self.settle();

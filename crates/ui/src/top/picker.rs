@@ -2,6 +2,17 @@
 
 use super::key::Key;
 
+/// What came of choosing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Picked {
+    /// It goes on.
+    NotYet,
+    /// It is over, and all stays as it is.
+    Nothing,
+    /// This one; the empty name is all of them.
+    Name(String),
+}
+
 /// Names, what is typed to find one of them, and the one that is chosen.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Picker {
@@ -10,14 +21,6 @@ pub(crate) struct Picker {
     names: Vec<String>,
     pub(crate) typed: String,
     pub(crate) at: usize,
-}
-
-/// What became of a choice.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Picked {
-    NotYet,
-    Nothing,
-    Name(String),
 }
 
 impl Picker {

@@ -130,8 +130,8 @@ mod tests {
 
     #[test]
     fn the_environment_says_what_can_be_shown() {
-        type Row<'a> = (&'a [(&'a str, &'a str)], bool, bool);
-        let table: [Row<'_>; 7] = [
+        type Variables<'a> = &'a [(&'a str, &'a str)];
+        let table: [(Variables<'_>, bool, bool); 7] = [
             (&[], cfg!(windows), true),
             (&[("LANG", "en_GB.UTF-8")], true, true),
             (&[("LANG", "en_GB.UTF-8"), ("LC_ALL", "C")], cfg!(windows), true),

@@ -145,8 +145,8 @@ mod tests {
 
     #[test]
     fn a_token_comes_as_usual_or_through_a_proxy() {
-        type Row<'a> = (&'a [(&'a str, &'a str)], Option<&'a str>);
-        let table: [Row<'_>; 6] = [
+        type Headers<'a> = &'a [(&'a str, &'a str)];
+        let table: [(Headers<'_>, Option<&str>); 6] = [
             (&[], None),
             (&[("authorization", "Bearer abc ")], Some("abc")),
             (&[("authorization", "Basic abc")], None),

@@ -43,15 +43,15 @@ pub(crate) fn all() -> Operator {
 
 /// A control plane on which no operator runs yet.
 pub(crate) enum Plane {
-    Embedded(Cluster),
-    Real(Testbed),
+    Embedded(Box<Cluster>),
+    Real(Box<Testbed>),
 }
 
 impl Plane {
     pub(crate) async fn start(ground: Ground) -> Self {
         match ground {
-            Ground::Embedded => Self::Embedded(Cluster::start().await.unwrap()),
-            Ground::Real => Self::Real(Testbed::start().await),
+            Ground::Embedded => Self::Embedded(Box::new(Cluster::start().await.unwrap())),
+            Ground::Real => Self::Real(Box::new(Testbed::start().await)),
         }
     }
 
@@ -83,7 +83,7 @@ impl Plane {
     /// Installs the kinds, the permissions and the webhooks of all operators, and runs them.
     pub(crate) async fn operate(self) -> Site {
         match self {
-            Self::Embedded(cluster) => Site::Embedded(Environment::on(cluster, all).await),
+            Self::Embedded(cluster) => Site::Embedded(Environment::on(*cluster, all).await),
             Self::Real(testbed) => {
                 let client = Client::try_from(testbed.config.clone()).unwrap();
                 let operator = all();
@@ -108,7 +108,7 @@ impl Plane {
 pub(crate) enum Site {
     Embedded(Environment),
     // In this order: the operators go first.
-    Real { running: Running, client: Client, testbed: Testbed },
+    Real { running: Running, client: Client, testbed: Box<Testbed> },
 }
 
 impl Site {

@@ -67,7 +67,9 @@ pub(crate) fn tell(objects: &Objects, scene: &Scene<'_>) -> Account {
     }
     // How often an event came is a matter of moments.
     for (_, values) in account.iter_mut().filter(|(about, _)| about.starts_with("event ")) {
-        values.values_mut().for_each(|count| *count = (*count).min(2));
+        for count in values.values_mut() {
+            *count = (*count).min(2);
+        }
     }
     account
 }
@@ -239,7 +241,9 @@ fn without_chance(item: &Value) -> Value {
         fields.retain(|key, _| !matches!(key.as_str(), "uid" | "resourceVersion" | "timeAdded"));
         fields.values_mut().for_each(|field| *field = without_chance(field));
     } else if let Some(items) = item.as_array_mut() {
-        items.iter_mut().for_each(|one| *one = without_chance(one));
+        for one in items.iter_mut() {
+            *one = without_chance(one);
+        }
         items.sort_by_key(Value::to_string);
     }
     item

@@ -65,7 +65,7 @@ pub(crate) fn write(name: &str, plays: &[Account], again: bool) {
         let first = plays[0].get(about);
         match first.filter(|_| plays.iter().all(|play| play.get(about) == first)) {
             Some(lines) => common.extend(lines.iter().flat_map(|line| [line, "\n"])),
-            None => common.push_str(&format!("{about}: {ANY}\n")),
+            None => common.extend([about, ": ", ANY, "\n"]),
         }
     }
     std::fs::write(file(name), common).unwrap();

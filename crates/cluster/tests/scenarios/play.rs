@@ -82,23 +82,23 @@ impl Stage {
 
     async fn ask(&self, step: &Step) -> windlass::kube::Result<()> {
         if let Some(reference) = &step.create {
-            let at = self.at(reference);
+            let at = Self::at(reference);
             let object = created(step, at.kind.name, at.name);
             let object = serde_json::from_value(self.local(&object).await).unwrap();
             self.api(&at).create(&PostParams::default(), &object).await?;
         } else if let Some(reference) = &step.patch {
             let change = self.local(&change(step)).await;
-            self.patch(&self.at(reference), &change, step.subresource.as_deref()).await?;
+            self.patch(&Self::at(reference), &change, step.subresource.as_deref()).await?;
         } else if let Some(reference) = &step.image {
-            let at = self.at(reference);
+            let at = Self::at(reference);
             let containers = containers(at.name, step.tag.as_deref().unwrap_or("2"));
             let patch = json!({"spec": {"template": {"spec": {"containers": containers}}}});
             self.patch(&at, &patch, None).await?;
         } else if let Some(reference) = &step.scale {
             let patch = json!({"spec": {"replicas": step.replicas}});
-            self.patch(&self.at(reference), &patch, Some("scale")).await?;
+            self.patch(&Self::at(reference), &patch, Some("scale")).await?;
         } else if let Some(reference) = &step.delete {
-            let at = self.at(reference);
+            let at = Self::at(reference);
             let propagation_policy = step.propagation.as_deref().map(|policy| match policy {
                 "Foreground" => PropagationPolicy::Foreground,
                 "Orphan" => PropagationPolicy::Orphan,
@@ -112,7 +112,7 @@ impl Stage {
             let name = self.resolve(&at).await;
             self.api(&at).delete(&name, &params).await?;
         } else if let Some(reference) = &step.evict {
-            let name = self.resolve(&self.at(reference)).await;
+            let name = self.resolve(&Self::at(reference)).await;
             let pods: Api<Pod> = Api::namespaced(self.client.clone(), &self.namespace);
             pods.evict(&name, &EvictParams::default()).await?;
         } else {
@@ -140,14 +140,14 @@ impl Stage {
         let mut text = value.to_string().replace("$NAMESPACE", &self.namespace);
         while let Some(start) = text.find("$UID:") {
             let word: String = text[start..].chars().take_while(|c| *c != '"').collect();
-            let at = self.at(&word["$UID:".len()..]);
+            let at = Self::at(&word["$UID:".len()..]);
             let owner = self.api(&at).get(at.name).await.unwrap();
             text = text.replace(&word, &owner.metadata.uid.unwrap_or_default());
         }
         serde_json::from_str(&text).unwrap()
     }
 
-    fn at<'a>(&self, reference: &'a str) -> Reference<'a> {
+    fn at(reference: &str) -> Reference<'_> {
         let (kind, name) = split(reference);
         Reference { kind: kinds::named(kind), name }
     }
@@ -184,7 +184,7 @@ impl Stage {
     }
 
     async fn wait(&self, reference: &str, step: &Step) -> Option<String> {
-        let at = self.at(reference);
+        let at = Self::at(reference);
         let wanted = |object: &Value| step.until.iter().all(|(path, value)| holds(object, path, value));
         let tries = step.within.unwrap_or(LIMIT) * 10;
         for _ in 0..tries {

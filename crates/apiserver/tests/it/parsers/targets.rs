@@ -107,7 +107,8 @@ impl Targets {
                 (method.clone(), Uri::from_static(path), *media, Bytes::copy_from_slice(input))
             }
             Way::Query(parameter) => {
-                let encoded: String = input.iter().map(|byte| format!("%{byte:02x}")).collect();
+                let encoded: String =
+                    input.iter().map(|byte| format!("%{byte:02x}")).collect::<Vec<_>>().concat();
                 let Ok(uri) = Uri::try_from(format!("{CONFIG_MAPS}?{parameter}={encoded}")) else {
                     return Ok(());
                 };

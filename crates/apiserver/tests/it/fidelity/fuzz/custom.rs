@@ -26,7 +26,7 @@ impl Definition {
         vec![create, wait]
     }
 
-    pub(super) fn removal(&self) -> Step {
+    pub(super) fn removal() -> Step {
         let mut step = Step::new("DELETE", format!("{DEFINITIONS}/things.$id.example.com"), None);
         step.directives.push("@differs the real server has written the status meanwhile".into());
         step

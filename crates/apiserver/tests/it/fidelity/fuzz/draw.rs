@@ -36,7 +36,7 @@ impl<'a> Draw<'a> {
             let step = self.step(&definition.kind);
             case.steps.push(step);
         }
-        case.steps.push(definition.removal());
+        case.steps.push(super::custom::Definition::removal());
         case
     }
 

@@ -32,7 +32,7 @@ impl Values<'_> {
         {
             let free: Vec<&String> = properties
                 .keys()
-                .filter(|key| !LEFT_ALONE.contains(&key.as_str()) && !(top && *key == "status"))
+                .filter(|key| !(LEFT_ALONE.contains(&key.as_str()) || top && *key == "status"))
                 .filter(|key| !(top && *key == "metadata") || dice.chance(25))
                 .collect();
             if free.is_empty() {
@@ -61,7 +61,7 @@ impl Values<'_> {
         }
         match (schema["type"].as_str(), value) {
             (Some("object"), Value::Object(map)) if schema.get("additionalProperties").is_some() => {
-                let key = self.key(dice, name);
+                let key = Self::key(dice, name);
                 let made = self.make(dice, &schema["additionalProperties"], &key, 1);
                 map.insert(key, made);
             }
@@ -102,7 +102,7 @@ impl Values<'_> {
             Some("object") => {
                 let mut map = Map::new();
                 for _ in 0..dice.below(3) {
-                    let key = self.key(dice, field);
+                    let key = Self::key(dice, field);
                     map.insert(
                         key.clone(),
                         self.make(dice, &schema["additionalProperties"], &key, depth + 1),
@@ -149,7 +149,7 @@ impl Values<'_> {
         Value::Object(map)
     }
 
-    fn key(&self, dice: &mut Dice, field: &str) -> String {
+    fn key(dice: &mut Dice, field: &str) -> String {
         let pool: &[&str] = match field {
             "requests"
             | "limits"

@@ -178,7 +178,11 @@ impl Registry {
                 let mut current = Arc::clone(current);
                 if resource.strategy.marked_first && !is_deleting(old) {
                     self.mark(resource, &mut new, grace, options.grace_period_seconds.is_some());
-                    current = self.commit_change(resource, &current, &resource.to_storage(new.clone()))?;
+                    // Not as other changes are committed: what may vanish would be gone with it, and nobody had seen it go.
+                    let marked = resource.to_storage(new.clone());
+                    let draft = Draft::encode(&marked, resource.fields_of(&marked));
+                    let (table, key) = (&resource.table, &current.key);
+                    current = self.store().update_with(Vec::new(), table, key, current.revision, draft)?;
                 }
                 let draft = Draft::encode(&new, resource.fields_of(&new));
                 let last = self.store().delete(&resource.table, &current.key, current.revision, draft)?;

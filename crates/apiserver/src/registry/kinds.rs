@@ -73,6 +73,7 @@ pub(super) fn built_in(group: &str, version: &str, plural: &str) -> &'static Str
         ("node.k8s.io", "runtimeclasses") => &small::RUNTIME_CLASS,
         ("policy", "poddisruptionbudgets") => &disruption_budget::DISRUPTION_BUDGET,
         ("rbac.authorization.k8s.io", _) => rbac::kind(plural),
+        ("resource.k8s.io", "devicetaintrules") => &required::DEVICE_TAINT_RULE,
         ("resource.k8s.io", _) => device::kind(plural),
         ("scheduling.k8s.io", "priorityclasses") => &priority_class::PRIORITY_CLASS,
         ("storage.k8s.io", _) => storage::kind(plural),

@@ -143,7 +143,9 @@ async fn a_claim_grows_while_a_pod_runs_with_it() {
     })
     .await
     .unwrap();
-    assert_eq!(grown.status.unwrap().conditions, None);
+    // Nothing of the resize is left; that a Pod uses the claim is said all the while.
+    let conditions = grown.status.unwrap().conditions.unwrap_or_default();
+    assert_eq!(conditions.iter().map(|condition| condition.type_.as_str()).collect::<Vec<_>>(), ["Unused"]);
     let volume = grown.spec.unwrap().volume_name.unwrap();
     let volume = Api::<PersistentVolume>::all(client.clone()).get(&volume).await.unwrap();
     assert_eq!(volume.spec.unwrap().capacity.unwrap()["storage"].0, "3Gi");

@@ -12,12 +12,15 @@ use super::{
 };
 use crate::{
     error::Cause,
-    registry::metadata::{service_label_error, subdomain_error},
+    registry::metadata::{qualified_name_errors, service_label_error, subdomain_error},
 };
 
 /// PodCertificateRequest.
 pub(super) static POD_CERTIFICATE_REQUEST: Strategy =
     Strategy { validate: pod_certificate, ..Strategy::PLAIN };
+
+/// DeviceTaintRule.
+pub(super) static DEVICE_TAINT_RULE: Strategy = Strategy { validate: device_taint, ..Strategy::PLAIN };
 
 /// `/spec/nodeName` as messages write it.
 fn field(pointer: &str) -> String {
@@ -102,5 +105,13 @@ fn pod_certificate(new: &Value, _: Option<&Value>) -> Causes {
             field: "spec".into(),
         });
     }
+    causes
+}
+
+fn device_taint(new: &Value, _: Option<&Value>) -> Causes {
+    let key = text(new, "/spec/taint/key");
+    let wrong = qualified_name_errors(key).into_iter();
+    let mut causes: Causes = wrong.map(|why| Cause::invalid("spec.taint.key", &json!(key), why)).collect();
+    present(&mut causes, new, "/spec/taint/effect", "");
     causes
 }

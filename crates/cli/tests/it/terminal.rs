@@ -170,7 +170,8 @@ fn top_needs_neither_colours_nor_unicode() {
     let top = Terminal::start(folder.path(), &["top", "--kubeconfig", "here"], &bare);
     top.wait_for("+ Node windlass-1");
     top.press("a");
-    top.wait_for("all kinds");
+    // One word: blanks without a style are jumped over, not written.
+    top.wait_for("PriorityClass");
     top.press("\u{3}");
     let (code, raw) = top.ended();
     assert_eq!(code, Some(0));
@@ -191,9 +192,13 @@ fn in_a_pipe_top_prints_the_tree_once() {
         String::from_utf8(output.stdout).unwrap()
     };
     let tree = run(&[]);
-    assert!(tree.lines().any(|line| line == "v + Node windlass-1"), "{tree}");
+    assert!(tree.lines().any(|line| line.ends_with("+ Node windlass-1")), "{tree}");
     assert!(!tree.contains("ConfigMap") && !tree.contains('\u{1b}'), "{tree}");
-    assert!(run(&["--all-kinds"]).contains("+ ConfigMap kube-root-ca.crt  default"));
+    // Controllers are still at work in a cluster that has just begun.
+    let begin = Instant::now();
+    while !run(&["--all-kinds"]).contains("+ ConfigMap kube-root-ca.crt  default") {
+        assert!(begin.elapsed() < TIMEOUT, "{}", run(&["--all-kinds"]));
+    }
     let failed = run(&["--health", "failed"]);
     assert_eq!(failed, "");
     assert!(run(&["--kind", "configmaps", "-n", "default"]).lines().count() > 0);

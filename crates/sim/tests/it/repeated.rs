@@ -8,7 +8,7 @@ use crate::fleet::simulation;
 const CHILD: &str = "SIM_TEST_RECORD";
 
 fn days() -> u64 {
-    std::env::var("SIM_DAYS").ok().and_then(|days| days.parse().ok()).unwrap_or(20)
+    std::env::var("SIM_DAYS").ok().and_then(|days| days.parse().ok()).unwrap_or(6)
 }
 
 fn records(days: u64) -> String {

@@ -177,12 +177,18 @@ impl Index {
                         }
                         stays
                     });
-                    for kind in found {
-                        let name = (kind.group.clone(), kind.plural.clone());
-                        watched.entry(name).or_insert_with(|| {
+                    // All are known before the first is listed: otherwise one that is listed at once would be all.
+                    let new: Vec<(Kind, usize)> = found
+                        .into_iter()
+                        .filter(|kind| !watched.contains_key(&(kind.group.clone(), kind.plural.clone())))
+                        .map(|kind| {
                             let index = self.add_kind(&kind);
-                            (index, tasks.spawn(self.clone().watch(kind, index)))
-                        });
+                            (kind, index)
+                        })
+                        .collect();
+                    for (kind, index) in new {
+                        let name = (kind.group.clone(), kind.plural.clone());
+                        watched.insert(name, (index, tasks.spawn(self.clone().watch(kind, index))));
                     }
                 }
                 Err(error) => tracing::debug!(%error, "failed to discover kinds"),

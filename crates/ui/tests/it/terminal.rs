@@ -11,7 +11,7 @@ use windlass_ui::top::{self, Abilities, Options};
 
 /// What is seen of a terminal on which a test of this program runs.
 fn on_a_terminal(test: &str) -> (String, LocalModes) {
-    let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
     grantpt(&master).unwrap();
     unlockpt(&master).unwrap();
     let path = ptsname(&master, Vec::new()).unwrap().into_string().unwrap();

@@ -32,6 +32,7 @@ pub(super) fn run(name: Option<&str>, cargo: &[String]) -> Result<()> {
         .args(cargo)
         // Those start control planes of their own and take as long as all others together: `just operators-real`.
         .args(["--", "--ignored", "--skip", "real_control_plane"])
+        .args(convention::ELSEWHERE.iter().flat_map(|(_, name)| ["--skip", name]))
         .env("KUBECONFIG", kubeconfig)
         // For tests that need a testbed of their own, because they break it.
         .env("WINDLASS_XTASK", std::env::current_exe().context("failed to find this program")?)

@@ -8,6 +8,12 @@ use fs_err as fs;
 /// The reason that every ignored integration test carries.
 pub(super) const REASON: &str = "needs a real cluster";
 
+/// Ignored tests that others run: the reason that each carries, and what its name contains.
+pub(super) const ELSEWHERE: [(&str, &str); 2] = [
+    ("needs a real API server: run `cargo xtask fuzz differential`", "fidelity::fuzz::live"),
+    ("another test runs it, on a terminal of its own", "panics_while_it_shows"),
+];
+
 /// Fails when a test below `tests/` is ignored for another reason: it would run as a real-cluster test.
 pub(super) fn check(checkout: &Path) -> Result<()> {
     let mut sources = Vec::new();
@@ -52,11 +58,14 @@ fn collect(directory: &Path, sources: &mut Vec<PathBuf>) -> Result<()> {
 
 /// The numbers of the lines that ignore a test for another reason.
 fn strays_in(source: &str) -> Vec<usize> {
-    let expected = format!("#[ignore = \"{REASON}\"]");
+    let reasons = ELSEWHERE.iter().map(|(reason, _)| *reason).chain([REASON]);
+    let expected: Vec<String> = reasons.map(|reason| format!("#[ignore = \"{reason}\"]")).collect();
     source
         .lines()
         .enumerate()
-        .filter(|(_, line)| line.trim_start().starts_with("#[ignore") && line.trim() != expected)
+        .filter(|(_, line)| {
+            line.trim_start().starts_with("#[ignore") && !expected.iter().any(|known| known == line.trim())
+        })
         .map(|(index, _)| index + 1)
         .collect()
 }
@@ -64,6 +73,11 @@ fn strays_in(source: &str) -> Vec<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_ignored_test_of_the_checkout_has_somebody_who_runs_it() {
+        check(&Path::new(env!("CARGO_MANIFEST_DIR")).join("..")).unwrap();
+    }
 
     #[test]
     fn another_reason_or_none_is_a_stray() {
